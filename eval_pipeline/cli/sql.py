@@ -16,9 +16,11 @@ from eval_pipeline.cli.tables import (
     table_console,
     unlimited_console,
 )
-from eval_pipeline.cli.terminal import echo_csv, echo_json
+from eval_pipeline.cli.terminal import echo, echo_csv, echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.warehouse.published import answer, describe
+from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.warehouse.published import answer, describe, write_parquet
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -30,28 +32,47 @@ from eval_pipeline.warehouse.store import Connection
     "--csv", "as_csv", is_flag=True, help="CSV with a header line; a `'` before texts that look like formulas."
 )
 @click.option(
+    "--parquet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the rows to a Parquet file.",
+)
+@click.option(
     "--lines/--table", "in_lines", default=None,
     help="One field a line, or one row a line (default: lines on a terminal that is too narrow for the rows).",
 )  # fmt: skip
 def sql_command(
-    query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool, in_lines: bool | None
+    query: str | None,
+    project: Path | None,
+    data: Path | None,
+    as_json: bool,
+    as_csv: bool,
+    parquet: Path | None,
+    in_lines: bool | None,
 ) -> None:
     """Run QUERY on results.duckdb, read-only (`-`: from stdin). Without QUERY: list the tables and views.
 
-    Into a pipe or a file, rows are one line each at full width; --json and --csv are for programs.
+    Into a pipe or a file, rows are one line each at full width; --json, --csv and --parquet are for programs.
     """
-    if sum((as_json, as_csv, in_lines is not None)) > 1:
-        raise InputError("name one of --json, --csv, --lines and --table")
+    if sum((as_json, as_csv, parquet is not None, in_lines is not None)) > 1:
+        raise InputError("name one of --json, --csv, --parquet, --lines and --table")
     with open_project(project, data).open_warehouse().published() as connection:
+        if query is None and parquet is not None:
+            raise InputError("--parquet needs a query")
         if query is None:
             print_rows(table_console(), ("name", "kind", "content"), describe(connection), Layout(prose=True))
             return
-        _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv, in_lines)
+        query = sys.stdin.read() if query == "-" else query
+        if not query.strip():
+            raise InputError("SQL: the query is empty; omit it to list the tables and views")
+        if parquet is not None:
+            count = write_parquet(connection, query, parquet)
+            echo(f"{counted(count, 'row')} in {show_path(parquet)}", err=True)
+            return
+        _answer(connection, query, as_json, as_csv, in_lines)
 
 
 def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool, in_lines: bool | None) -> None:
-    if not query.strip():
-        raise InputError("SQL: the query is empty; omit it to list the tables and views")
     names, rows = answer(connection, query)
     if as_json:
         for row in rows:

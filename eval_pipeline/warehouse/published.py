@@ -37,6 +37,21 @@ def answer(connection: Connection, query: str) -> tuple[list[str], list[tuple[An
         raise InputError(f"SQL: {error}") from None
 
 
+def write_parquet(connection: Connection, query: str, path: Path) -> int:
+    """Write the rows of a user's query to a Parquet file, all of them in memory; return their number.
+
+    The database itself may not write files. Raises InputError for a query that cannot be answered, and a file that
+    cannot be written.
+    """
+    names, rows = answer(connection, query)
+    frame = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+    try:
+        frame.write_parquet(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error}") from None
+    return frame.height
+
+
 def rows_frame(connection: Connection, query: str, values: Sequence[Any]) -> pl.DataFrame:
     """A small answer as a Polars frame."""
     cursor = connection.execute(query, list(values))

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
@@ -42,6 +43,22 @@ def test_sql_answers_as_csv(cli_project: CliProject) -> None:
     answer = cli_project("sql", "--csv", "SELECT 'a,b' AS x, 'two\nlines' AS y")
 
     assert list(csv.reader(answer.out.splitlines(keepends=True))) == [["x", "y"], ["a,b", "two\nlines"]]
+
+
+def test_rows_are_written_as_parquet_for_other_programs(cli_project: CliProject, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+
+    query = "SELECT 1 AS n, 'a' AS text, TIMESTAMPTZ '2026-01-02 03:04:05Z' AS t;"
+    written = cli_project("sql", query, "--parquet", str(file))
+
+    assert (written.code, written.out) == (0, "")
+    assert "1 row in " in written.err
+    (row,) = pl.read_parquet(file).rows(named=True)
+    assert (row["n"], row["text"], row["t"].timestamp()) == (1, "a", 1767323045)
+    refused = cli_project("sql", "SELECT 1", "--parquet", str(tmp_path / "nowhere" / "rows.parquet"))
+    assert refused.code == 2
+    assert "cannot be written" in refused.err
+    assert cli_project("sql", "--parquet", str(file)).code == 2
 
 
 def test_sql_without_a_query_says_what_there_is_to_ask(cli_project: CliProject) -> None:
