@@ -5,6 +5,7 @@ Verbs:
     run_sweep           a project → outcomes per suite × runner, and the way to their rows
     open_results        a data folder → a read-only connection to the published tables
     build_definitions   a project → Dagster definitions, to be merged with those of a code location of yours
+    EvalProject         the same as a component of Dagster, for `defs.yaml`
 
 Values of a plug-in, by kind:
     evaluator           `Subject` → `Outcome`; the subject has a `Case` and a `SessionReport`
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from eval_pipeline.llm.wires import WIRES
     from eval_pipeline.llm.wires.openai import OpenAI as OpenAI
     from eval_pipeline.orchestration.build import build_definitions as build_definitions
+    from eval_pipeline.orchestration.component import EvalProject as EvalProject
     from eval_pipeline.parsing.tables import Field as Field
     from eval_pipeline.parsing.tables import FieldTable as FieldTable
     from eval_pipeline.parsing.tables import Kind as Kind
@@ -115,6 +117,7 @@ __all__ = [
     "Case",
     "Endpoint",
     "EvalPipelineError",
+    "EvalProject",
     "EvaluatorSpec",
     "ExportOptions",
     "FailureClass",
@@ -216,6 +219,7 @@ _HOMES = {
     "ToolResultEvent": "eval_pipeline.reports.model",
     "Usage": "eval_pipeline.reports.model",
     "build_definitions": "eval_pipeline.orchestration.build",
+    "EvalProject": "eval_pipeline.orchestration.component",
     "classify": "eval_pipeline.scores.assertions.failed_checks",
     "command": "eval_pipeline.scores.assertions.matching",
     "commands": "eval_pipeline.scores.assertions.helpers",

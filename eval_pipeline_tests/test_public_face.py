@@ -16,7 +16,8 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline_tests.sweeps.sample_project import a_test, contains, make_project
 
 NAMES = {
-    "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError", "EvaluatorSpec", "ExportOptions", "FailureClass",
+    "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError",
+    "EvalProject", "EvaluatorSpec", "ExportOptions", "FailureClass",
     "Field", "FieldTable", "FileChunk", "InputError", "InputErrors", "JsonlSessions", "Kind", "Launch", "LaunchRequest",
     "LoadOptions", "Message",
     "MessageEvent", "OpenAI", "Options", "Outcome", "PluginError", "RawExecution", "RawSession", "RecordField", "Reply",

@@ -119,18 +119,24 @@ def _cancel_waiting(instance: dg.DagsterInstance, name: str) -> None:
 def _request(
     context: dg.ScheduleEvaluationContext, session: ProjectSession, config: dict[str, str], name: str | None = None
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run over the pairs that the project requests now, of one sweep where it has a name."""
+    return run_request(context.instance, session, config, context.scheduled_execution_time.isoformat(), name)
+
+
+def run_request(
+    instance: dg.DagsterInstance, session: ProjectSession, config: dict[str, str], run_key: str, name: str | None = None
+) -> dg.RunRequest | dg.SkipReason:
+    """Return one run over the pairs that the project requests now, of one sweep where it has a name."""
     try:
         contents = read_project(session)
-        apply_requests(context.instance, partition_requests(context.instance, contents))
-        keys = context.instance.get_dynamic_partitions(PAIRS)
+        apply_requests(instance, partition_requests(instance, contents))
+        keys = instance.get_dynamic_partitions(PAIRS)
         chosen = _chosen(session, keys, name)
     except EvalPipelineError as error:
         return dg.SkipReason(str(error))
     if not chosen:
         return dg.SkipReason("; ".join(contents.problems) or "no suite requests a runner")
     return dg.RunRequest(
-        run_key=context.scheduled_execution_time.isoformat(),
+        run_key=run_key,
         tags={**range_tags(chosen), **({SWEEP_TAG: name} if name is not None else {})},
         run_config=dg.RunConfig(ops={"evaluate": {"config": config}}),
     )
