@@ -99,6 +99,10 @@ class Agent:
     def content(self) -> Mapping[str, str]:
         return self._command.content()
 
+    def missing_program(self) -> str | None:
+        """Return the program that is not on PATH here; None where it is, or is a file."""
+        return self._command.missing_program()
+
     async def execute(self, call: Call) -> RawExecution:
         self._check_start()
         begin = self._now()

@@ -13,6 +13,7 @@ from eval_pipeline.cli.tables import Layout, message_console, print_line, print_
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.leaderboards.show import amount, duration, money
 from eval_pipeline.sweeps.estimates import total, wall_seconds
+from eval_pipeline.sweeps.missing_programs import missing_programs
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.sweeps.reasons import NEW_PAIR
 
@@ -38,6 +39,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     selection.require_cases()
     print_warnings(message_console(), selection.warnings)
     plans = list(plan_sweep(selection.session, selection.pairs, selection.options, selection.checked))
+    print_warnings(message_console(), missing_programs(selection.session, plans))
     if as_json:
         echo_json([_as_json(plan) for plan in plans])
         return

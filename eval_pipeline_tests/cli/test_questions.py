@@ -158,6 +158,25 @@ def test_plan_shows_a_line_per_suite_and_runner_and_their_sum(cli_project: CliPr
     assert lines[-1] == ["all", "1", "–", "7", "0", "0", "8"]
 
 
+def test_plan_names_programs_that_are_not_here_and_the_run_says_the_same(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    (project.root / "runners.yaml").write_text(
+        "runners:\n- {name: gone, adapter: command, command: [no-such-program-here]}\n"
+        "- {name: codex, adapter: agent, agent: codex, executable: codx-not-here}\n"
+        "- {name: line, adapter: command, command: 'echo hi'}\n"
+    )
+    suite = str(project.root / "suites" / "any.yaml")
+    Path(suite).write_text("tests: [{id: a, input: hi, assertions: [{type: contains, value: hi}]}]")
+
+    planned = project("plan", suite, "--runner", "gone,codex,line")
+
+    for name, program in (("gone", "no-such-program-here"), ("codex", "codx-not-here")):
+        assert f"runner '{name}' cannot be started here: there is no program '{program}' on PATH" in planned.err
+    assert "runner 'line'" not in planned.err
+    ran = project("run", suite, "--runner", "gone", "--quiet")
+    assert "there is no program 'no-such-program-here' on PATH" in ran.out + ran.err
+
+
 def test_help_names_every_command_and_the_exit_codes(cli_project: CliProject) -> None:
     answer = cli_project("--help")
 

@@ -216,7 +216,7 @@ def test_other_exit_codes_may_be_fine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "prompt", "settings", "message"),
     [
-        pytest.param(["no-such-program"], "", {}, "No such file or directory: 'no-such-program'", id="no program"),
+        pytest.param(["no-such-program"], "", {}, "there is no program 'no-such-program' on PATH", id="no program"),
         pytest.param(["./notes.txt"], "", {}, "Permission denied: './notes.txt'", id="no program, but a file"),
         pytest.param(["cat"], "", {"cwd": "nowhere"}, "No such file or directory", id="no folder"),
         pytest.param(["echo", "{PROMPT}"], "a\0b", {}, "embedded null byte", id="null in an argument"),

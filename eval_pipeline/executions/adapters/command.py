@@ -19,7 +19,7 @@ from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import CompletedProcess, ProgramStopped, Watch, run_program
-from eval_pipeline.executions.program_versions import program_versions
+from eval_pipeline.executions.program_versions import installed, program_versions
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
@@ -131,6 +131,14 @@ class Command:
     def content(self) -> Mapping[str, str]:
         """Return fingerprints of the program files in the command: an edited program invalidates its answers."""
         return {word: file_fingerprint(path) for word, path in self._line.program_files(self._cwd).items()}
+
+    def missing_program(self) -> str | None:
+        """Return the program that is not on PATH here; None where it is, is a file, or is found by a shell."""
+        first = self._line.command[0]
+        if isinstance(self._line.command, str) or "/" in first or "{" in first:
+            return None
+        there = installed(first, self._cwd, {**self._environment, **self._env})
+        return first if there is None else None
 
     def dependencies(self) -> Mapping[str, str]:
         """Return fingerprints of what the program files import, and the versions of the installed programs."""
@@ -264,6 +272,10 @@ class Command:
             problem, raw = f"no answer within {run.timeout_s:g} s", self._raw(run.folder, None, run.cwd)
             raise TargetFailure(TIMEOUT, problem, retryable=self._retry, raw=raw) from None
         except (OSError, ValueError) as error:
+            missing = self.missing_program() if isinstance(error, FileNotFoundError) else None
+            if missing is not None:
+                problem = f"cannot be started: there is no program '{missing}' on PATH"
+                raise TargetFailure(TARGET_CRASH, problem, closes_runner=True) from None
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
             raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
