@@ -14,6 +14,7 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.runner_arms import ARMS
 from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.arguments import argument_fields
@@ -166,14 +167,15 @@ def _runner() -> Schema:
 
 
 def _settings(adapter: str) -> Schema:
-    """What a runner of this adapter may hold. Settings may be missing where another runner's are used."""
+    """What a runner of this adapter may hold. Settings may be missing where another runner's are used, or
+    where its arms have them."""
     schema = runner_fields(adapter).json_schema()
     required = schema.pop("required", [])
     return {
         "description": described(ADAPTERS.get(adapter)),
         "properties": schema["properties"],
         "additionalProperties": schema["additionalProperties"],
-        "if": {"not": {"required": ["use"]}},
+        "if": {"not": {"anyOf": [{"required": ["use"]}, {"required": [ARMS]}]}},
         "then": {"required": required},
     }
 

@@ -150,7 +150,7 @@ def test_a_run_that_breaks_off_is_told_without_the_gate_of_an_earlier_one(
     def broken(*_: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("eval_pipeline.orchestration.assets.run_on_page", broken)
+    monkeypatch.setattr("eval_pipeline.orchestration.sweep_step.run_on_page", broken)
     run = run_job(telling, "sweep", config=config)
 
     assert not run.success
