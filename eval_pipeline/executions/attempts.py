@@ -29,6 +29,7 @@ from eval_pipeline.executions.model import (
     TargetFailure,
     WorkspaceTrace,
 )
+from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
 from eval_pipeline.executions.threads import in_thread, is_interruption
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TARGET_CRASH, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
@@ -95,12 +96,13 @@ class PlanState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnvironment:
     """Dependencies of attempts beside the runner: the folder of an execution's files, workspaces, conversations, and
-    `ending`, which returns the failure that a target's own output reports, if any."""
+    `ending`, which returns the failure that a target's own output reports, if any; `pauses` of providers."""
 
     folder_of: Callable[[Plan], Path]
     workspaces: Workspaces | None = None
     conversations: Conversations | None = None
     ending: Ending | None = None
+    pauses: Pauses = NO_PAUSES
 
 
 class Attempts:
@@ -131,6 +133,8 @@ class Attempts:
         requested_s = (failure.retry_after_s if failure is not None else None) or 0.0
         pause_s = min(requested_s, self._runner.retries.max_retry_after_s)
         self._limit.record_result(token, refused=refused, retry_after_s=pause_s)
+        if refused and pause_s:
+            self._environment.pauses.report(provider_of(self._runner), pause_s)
         state.attempts.append(attempt_record(started_at, duration_ms, failure))
         return result
 

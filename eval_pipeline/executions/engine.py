@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -33,6 +34,7 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
 from eval_pipeline.failures import ADAPTER, STOPPED, TIMEOUT
 from eval_pipeline.parsing.redacted_files import redact_files
 from eval_pipeline.parsing.redaction import redact
@@ -78,6 +80,7 @@ class Engine:
     None. `falls_back(plan)` returns whether fallbacks are called when the runner failed. `hold(plan)` returns what to
     wait for before a plan begins (it is then called again), None when it may begin. `ending(plan, raw)` returns the
     failure that a target's output reports, where its exit code does not tell.
+    `pauses` are those that providers asked of anyone.
     Without `batches` even a target that takes batches gets its cases one by one.
     """
 
@@ -96,6 +99,7 @@ class Engine:
         workspaces: Workspaces | None = None,
         conversations: Conversations | None = None,
         ending: Ending | None = None,
+        pauses: Pauses = NO_PAUSES,
     ) -> None:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
@@ -104,7 +108,7 @@ class Engine:
         self.hold = hold
         self.batches = batches
         self.environment = AttemptEnvironment(
-            folder_of=folder_of, workspaces=workspaces, conversations=conversations, ending=ending
+            folder_of=folder_of, workspaces=workspaces, conversations=conversations, ending=ending, pauses=pauses
         )
         self.clock = clock or Clock.real()
         self.started = on_start
@@ -142,7 +146,7 @@ class _LaneRun:
         self._engine = engine
         self._lane = lane
         self._clock = engine.clock
-        self._limit = AdaptiveLimit(lane.concurrency, engine.clock.monotonic)
+        self._limit = _limit_of(engine, lane.runner, lane.concurrency)
         self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.environment)
         self._fallbacks = [(runner, self._attempts_of(runner, adapter)) for runner, adapter in lane.fallbacks]
         self._max_started = max(STARTED_PER_SLOT * lane.concurrency, MIN_STARTED)
@@ -173,7 +177,7 @@ class _LaneRun:
                 await attempts.close()
 
     def _attempts_of(self, runner: Runner, adapter: Adapter) -> Attempts:
-        limit = AdaptiveLimit(runner.concurrency or self._lane.concurrency, self._clock.monotonic)
+        limit = _limit_of(self._engine, runner, runner.concurrency or self._lane.concurrency)
         return Attempts(runner, adapter, limit, self._clock, self._engine.environment)
 
     async def _acquire(self) -> None:
@@ -384,3 +388,9 @@ class _PlanQueue:
 
     def __next__(self) -> Plan:
         return self._plans.popleft() if self._plans else next(self._then)
+
+
+def _limit_of(engine: Engine, runner: Runner, ceiling: int) -> AdaptiveLimit:
+    """Return the limit of a runner's attempts, which a pause of its provider holds back as well."""
+    paused_until = partial(engine.environment.pauses.until, provider_of(runner))
+    return AdaptiveLimit(ceiling, engine.clock.monotonic, paused_until=paused_until)

@@ -34,12 +34,20 @@ class StartToken(NamedTuple):
 
 
 class AdaptiveLimit:
-    """A semaphore whose size follows the provider's refusals. `clock` returns seconds."""
+    """A semaphore whose size follows the provider's refusals. `clock` returns seconds, and `paused_until` when a pause
+    ends that others were asked for."""
 
-    def __init__(self, ceiling: int, clock: Callable[[], float], start: int = START) -> None:
+    def __init__(
+        self,
+        ceiling: int,
+        clock: Callable[[], float],
+        start: int = START,
+        paused_until: Callable[[], float] = lambda: -math.inf,
+    ) -> None:
         self.ceiling = max(1, ceiling)
         self.limit = float(min(self.ceiling, start))
         self._clock = clock
+        self._paused_until = paused_until
         self._in_use = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._slow_start = True
@@ -51,7 +59,7 @@ class AdaptiveLimit:
     async def acquire(self) -> None:
         """Wait for a slot."""
         while True:
-            pause = self._resume_at - self._clock()
+            pause = max(self._resume_at, self._paused_until()) - self._clock()
             if pause > 0:
                 await asyncio.sleep(pause)
             elif self._in_use < int(self.limit):

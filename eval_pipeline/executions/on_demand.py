@@ -6,11 +6,13 @@ Attempts, time limits, retries and adaptive concurrency are the same as in a swe
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from eval_pipeline.executions.adapters import Adapter
 from eval_pipeline.executions.attempts import AttemptEnvironment, Attempts, Clock, PlanState
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
+from eval_pipeline.executions.pauses import provider_of
 
 
 class OnDemand:
@@ -22,7 +24,8 @@ class OnDemand:
         self.runner = runner
         clock = clock or Clock.real()
         usual = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
-        limit = AdaptiveLimit(runner.concurrency or usual, clock.monotonic)
+        paused_until = partial(environment.pauses.until, provider_of(runner))
+        limit = AdaptiveLimit(runner.concurrency or usual, clock.monotonic, paused_until=paused_until)
         self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:

@@ -5,18 +5,22 @@ case's) after what is under way is taken off. What is under way counts with an e
 executions cost in this sweep, else in earlier ones. A budget is therefore overshot by no more than the last execution
 to begin, and by what those under way cost above their estimates. As long as nothing is known of a runner's cost, one
 execution is under way at a time.
+
+Processes that carry out one sweep together learn of each other's spending within two seconds
+(`warehouse/shared_limits.py`): each overshoots by what it has under way, and by what it begins meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.sweeps.month_budgets import MonthBudget
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.shared_limits import Amounts
 
 
 class Spending(NamedTuple):
@@ -44,13 +48,14 @@ MEASURES = Limits._fields
 @dataclass(slots=True)
 class _Account:
     """What was spent against limits, and the plans under way: their estimates (None of a measure: unknown), and what
-    their failed attempts cost so far."""
+    their failed attempts cost so far. `elsewhere` is what other processes of the sweep have spent."""
 
     name: str
     limits: Limits
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, 0.0))
     under_way: dict[str, Spending] = field(default_factory=dict)
     attempted: dict[str, Spending] = field(default_factory=dict)
+    elsewhere: Amounts = (0.0, 0.0, 0.0)
 
     def add(self, spending: Spending) -> None:
         for measure in MEASURES:
@@ -59,8 +64,7 @@ class _Account:
     def exhausted(self) -> str | None:
         """Return what is used up, in words; None while something is left."""
         for measure, limit in self._limited():
-            attempted = sum(getattr(spending, measure) or 0 for spending in self.attempted.values())
-            if self.spent[measure] + attempted >= limit:
+            if self.own(measure) + self.elsewhere[MEASURES.index(measure)] >= limit:
                 return f"the budget of {self.name} is spent ({_amount(measure, limit)})"
         return None
 
@@ -68,9 +72,15 @@ class _Account:
         """Return whether those under way may need what is left."""
         for measure, limit in self._limited():
             reserved = [getattr(estimate, measure) for estimate in self.under_way.values()]
-            if None in reserved or (reserved and self.spent[measure] + sum(reserved) >= limit):
+            spent = self.spent[measure] + self.elsewhere[MEASURES.index(measure)]
+            if None in reserved or (reserved and spent + sum(reserved) >= limit):
                 return True
         return False
+
+    def own(self, measure: str) -> float:
+        """Return what this process has spent, failed attempts of what is under way included."""
+        attempted = list(self.attempted.values())
+        return self.spent[measure] + sum(getattr(spending, measure) or 0 for spending in attempted)
 
     def _limited(self) -> Iterator[tuple[str, float]]:
         return ((measure, limit) for measure, limit in zip(MEASURES, self.limits, strict=True) if limit is not None)
@@ -132,10 +142,24 @@ class Budget:
         self._suite_limit = suite_limit
         self._earlier = earlier
         self._suites: dict[str, _Account] = {}
+        self._elsewhere: Mapping[str, Amounts] = {}
         self._cases: dict[tuple[str, str, str], _Account] = {}
         self._means: dict[str, dict[str, _Mean]] = {}
         self._first: dict[PairKey, float | None] = {}
         self._waiting: list[asyncio.Future[None]] = []
+
+    def totals(self) -> dict[str, Amounts]:
+        """Return what this process has spent of the limits that several processes share: '' is the sweep's, others
+        have the name of a suite."""
+        accounts = {"": self._sweep, **self._suites}
+        spent = {name: tuple(map(account.own, MEASURES)) for name, account in accounts.items() if any(account.limits)}
+        return {name: (usd, calls, tokens) for name, (usd, calls, tokens) in spent.items()}
+
+    def see(self, elsewhere: Mapping[str, Amounts]) -> None:
+        """Count what other processes of the sweep have spent, by the names that `totals` has."""
+        self._elsewhere = elsewhere
+        for name, account in {"": self._sweep, **self._suites}.items():
+            account.elsewhere = elsewhere.get(name, account.elsewhere)
 
     def refusal(self, plan: Plan) -> str | None:
         """Return why a plan must not begin (any more), None while something is left of its budgets."""
@@ -204,7 +228,9 @@ class Budget:
 
     def _of_suite(self, suite: str) -> list[_Account]:
         if suite not in self._suites:
-            self._suites[suite] = _Account(f"suite '{suite}'", Limits(usd=self._suite_limit(suite)))
+            account = _Account(f"suite '{suite}'", Limits(usd=self._suite_limit(suite)))
+            account.elsewhere = self._elsewhere.get(suite, account.elsewhere)
+            self._suites[suite] = account
         limited = [account for account in (self._sweep, self._suites[suite]) if any(account.limits)]
         return limited if self._month is None else [*limited, self._month]
 

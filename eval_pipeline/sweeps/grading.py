@@ -19,6 +19,7 @@ from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Plan, Runner, RunnerAddress, RunnerNamed
 from eval_pipeline.executions.on_demand import OnDemand
+from eval_pipeline.executions.pauses import NO_PAUSES, Pauses
 from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.failures import BAD_REQUEST
@@ -62,6 +63,7 @@ class Graders:
     forced: str | None = None
     default: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
+    pauses: Pauses = NO_PAUSES
     _open: dict[str, OnDemand] = field(default_factory=dict)
     _revisions: dict[RunnerAddress, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
@@ -229,7 +231,9 @@ class Graders:
         name = f"{plan.runner.address} {fingerprint(dict(used))[:12]}"
         if name not in self._open:
             adapter = _adapter(plan.runner, used)
-            self._open[name] = OnDemand(plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of))
+            self._open[name] = OnDemand(
+                plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of, pauses=self.pauses)
+            )
         execution = await self._open[name].execute(plan)
         execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))
         return normalize(execution, plan.case, plan.runner)

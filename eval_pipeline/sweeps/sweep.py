@@ -22,6 +22,7 @@ from eval_pipeline.executions.attempts import Clock
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, Runner, RunnerNamed
+from eval_pipeline.executions.pauses import NO_PAUSES
 from eval_pipeline.executions.workers import workers_in_use
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.reports.session_ends import session_end
@@ -86,6 +87,9 @@ def carry_out(
         clock.follow(warehouse)
     stop.check()
     budget = open_budget(pairs, options, partial(mean_cost, warehouse), month, before)
+    own = None if warehouse.leases is None else warehouse.leases.of(sweep_id)
+    if own is not None and budget.is_limited:
+        own.spending.share(budget.totals, budget.see)
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
@@ -120,7 +124,7 @@ def run_recorded(
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
     if joined is None and month is not None and month.doubt is not None:
         _LOG.warning("%s", month.doubt)
-    store, before = session.store, NO_SPENDING if joined is None else _spent_in(session, joined)
+    store, before = session.store, _spent_before(session, joined)
     with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
@@ -140,8 +144,11 @@ def run_recorded(
         return outcomes
 
 
-def _spent_in(session: ProjectSession, sweep_id: str) -> Spending:
-    spent = spent_by(session.warehouse, sweep_id)
+def _spent_before(session: ProjectSession, joined: str | None) -> Spending:
+    """Return what other processes of a sweep have spent; where they share limits, those say it."""
+    if joined is None or session.warehouse.leases is not None:
+        return NO_SPENDING
+    spent = spent_by(session.warehouse, joined)
     return Spending(spent.usd, spent.attempts, spent.tokens)
 
 
@@ -208,6 +215,7 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Runn
         folder=warehouse.storage.grading,
         forced=options.grader,
         default=options.defaults.grader,
+        pauses=NO_PAUSES if warehouse.leases is None else warehouse.leases.pauses,
     )
 
 
@@ -309,6 +317,7 @@ class _Sweep:
             batches=not self._context.budget.is_limited,
             workspaces=workspaces,
             ending=session_end,
+            pauses=self._context.graders.pauses,
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),

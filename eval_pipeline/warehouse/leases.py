@@ -20,12 +20,16 @@ from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.catalog import Catalog, LostConnection
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.lake_retries import Retries
+from eval_pipeline.warehouse.shared_limits import EVERY_S, TABLES, SharedPauses, SharedSpending
 
 _LOG = logging.getLogger(__name__)
-_TABLE = """
+_TABLES = f"""
+    SELECT pg_advisory_xact_lock(1702257004, 2);
     CREATE TABLE IF NOT EXISTS eval_pipeline_leases (
         suite text NOT NULL, runner text NOT NULL, sweep_id text NOT NULL, holder text NOT NULL,
-        expires_at timestamptz NOT NULL, PRIMARY KEY (suite, runner))"""
+        expires_at timestamptz NOT NULL, PRIMARY KEY (suite, runner));
+    {TABLES}"""
+"""One transaction, and one process at a time: PostgreSQL reports an error where two make a table at once."""
 _CLAIM = """
     WITH requested AS (
         SELECT suite, runner FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS r (suite, runner, place)
@@ -46,7 +50,7 @@ _ALIVE = "SELECT DISTINCT sweep_id FROM eval_pipeline_leases WHERE expires_at >=
 _HOLDERS = """SELECT DISTINCT holder FROM eval_pipeline_leases WHERE expires_at >= clock_timestamp()
     AND (suite, runner) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
 _SWEEP = ""
-"""The suite in the lease of a sweep: no suite has this name."""
+"""The suite in the lease of a process for its sweep, of which there may be several: no suite has this name."""
 
 
 class Leases:
@@ -57,6 +61,7 @@ class Leases:
         self.lease_s = lease_s
         self._is_made = False
         self._held: dict[str, SweepLeases] = {}
+        self.pauses = SharedPauses(self._query)
 
     def of(self, sweep_id: str) -> SweepLeases | None:
         """Return the leases of a sweep of this process, None when it has none."""
@@ -70,17 +75,20 @@ class Leases:
     def held(self, sweep_id: str) -> Iterator[SweepLeases]:
         """Keep a sweep alive inside the block; yield the leases of its pairs, which end with it."""
         leases = SweepLeases(self, sweep_id)
-        leases.claim([PairKey(_SWEEP, sweep_id)], 1)
-        heart = threading.Thread(target=leases.beat, name="heartbeat of leases", daemon=True)
-        heart.start()
+        leases.claim([PairKey(_SWEEP, f"{sweep_id} {leases.holder}")], 1)
+        threads = [threading.Thread(target=work, daemon=True) for work in (leases.beat, leases.exchange_limits)]
+        for thread in threads:
+            thread.start()
         self._held[sweep_id] = leases
         try:
             yield leases
         finally:
             del self._held[sweep_id]
             leases.stopped.set()
-            heart.join()
+            for thread in threads:
+                thread.join()
             with suppress(WarehouseError):  # they expire
+                leases.spending.exchange()
                 leases.release(list(leases.pairs))
 
     def _query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -88,7 +96,7 @@ class Leases:
         while True:
             try:
                 if not self._is_made:
-                    self._catalog.query(_TABLE)
+                    self._catalog.query(_TABLES)
                     self._is_made = True
                 return self._catalog.query(statement, values)
             except LostConnection as error:
@@ -105,6 +113,7 @@ class SweepLeases:
         self.holder = f"{socket.gethostname()}, process {os.getpid()} ({uuid.uuid4().hex[:8]})"
         self.pairs: set[PairKey] = set()
         self.stopped = threading.Event()
+        self.spending = SharedSpending(leases._query, sweep_id, self.holder)
 
     def claim(self, pairs: Sequence[PairKey], most: int) -> list[PairKey]:
         """Take leases of up to `most` of these pairs that no living worker has; return those taken."""
@@ -137,6 +146,15 @@ class SweepLeases:
                 self.pairs -= lost
             if lost:
                 _LOG.warning("another worker took over %d pairs: this one was away for too long", len(lost))
+
+    def exchange_limits(self) -> None:
+        """Tell the others of pauses and spending, and learn theirs, until the end of the sweep."""
+        while not self.stopped.wait(EVERY_S):
+            try:
+                self._leases.pauses.exchange()
+                self.spending.exchange()
+            except WarehouseError as error:
+                _LOG.warning("the limits of other machines are not known: %s", error)
 
 
 def _columns(pairs: Sequence[PairKey]) -> list[list[str]]:

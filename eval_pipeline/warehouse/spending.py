@@ -12,7 +12,8 @@ from eval_pipeline.warehouse.store import Warehouse
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is known to be spent: USD (grading included), attempts of targets, tokens of reports."""
+    """What is known to be spent: USD (simulators, reviewers and graders included), attempts of targets, and tokens of
+    reports."""
 
     usd: float = 0.0
     attempts: int = 0
@@ -25,10 +26,13 @@ def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
         """WITH gradings AS (
                SELECT max(grading_cost_usd) AS cost_usd FROM evaluator_scores WHERE sweep_id = $1
                GROUP BY execution_id, coalesce(score_key, spec_key))
-           SELECT coalesce(sum(r.cost_usd), 0) + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS usd,
+           SELECT coalesce(sum(coalesce(r.cost_usd, 0) + coalesce(list_sum({costs}), 0)), 0)
+                + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS usd,
                   coalesce(sum(e.attempt_count), 0)::BIGINT AS attempts,
                   coalesce(sum(r.total_tokens), 0)::BIGINT AS tokens
-           FROM target_executions e LEFT JOIN session_reports r USING (execution_id) WHERE e.sweep_id = $1""",
+           FROM target_executions e LEFT JOIN session_reports r USING (execution_id) WHERE e.sweep_id = $1""".format(
+            costs=speech_usage("cost_usd", "DOUBLE")
+        ),
         [sweep_id],
     )
     return Spent(**frame.row(0, named=True))

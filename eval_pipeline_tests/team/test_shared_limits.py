@@ -1,0 +1,67 @@
+"""Limits hold over the processes of a shared warehouse: pauses of providers, and budgets of sweeps."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.sweeps.budget import Budget, Limits
+from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
+from eval_pipeline.warehouse.leases import Leases
+from eval_pipeline_tests.team.conftest import machine
+from eval_pipeline_tests.team.test_machines import until
+
+
+@pytest.fixture
+def two(url: str, lake: DuckLakeWarehouse, tmp_path: Path) -> tuple[Leases, Leases]:
+    """The leases of one warehouse, as two processes have them."""
+    other = machine(url, tmp_path / "two").leases
+    assert lake.leases is not None
+    assert other is not None
+    return lake.leases, other
+
+
+def test_a_pause_that_one_process_reports_holds_for_the_others(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+
+    with one.held("a"), other.held("b"):
+        one.pauses.report("api.example.com", 30.0)
+        until(lambda: other.pauses.until("api.example.com") > time.monotonic() + 20.0, within_s=20)
+        other.pauses.report("api.example.com", 1.0)  # a shorter one ends nothing
+        other.pauses.exchange()
+        one.pauses.exchange()
+
+        assert one.pauses.until("api.example.com") > time.monotonic() + 5.0
+        assert other.pauses.until("elsewhere.example.com") == -math.inf
+
+
+def test_the_budget_of_a_sweep_counts_what_its_other_processes_spend(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    spent = {"": (0.0, 0.0, 0.0)}
+    same, another = Budget(Limits(usd=1.0)), Budget(Limits(usd=1.0))
+
+    with one.held("a") as first, other.held("a") as second, one.held("b") as third:
+        first.spending.share(lambda: dict(spent), lambda others: None)
+        second.spending.share(same.totals, same.see)
+        third.spending.share(another.totals, another.see)
+        assert same.grading_refusal("s") is None
+        spent[""] = (1.5, 2.0, 0.0)
+        until(lambda: same.grading_refusal("s") is not None, within_s=20)
+
+        third.spending.exchange()
+        assert another.grading_refusal("s") is None
+
+
+def test_a_process_that_joins_later_knows_what_a_dead_one_spent(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    with one.held("a") as dead:
+        dead.spending.share(lambda: {"": (0.75, 3.0, 0.0), "s": (0.75, 0.0, 0.0)}, lambda others: None)
+    budget = Budget(Limits(usd=0.7))
+
+    with other.held("a") as alive:
+        alive.spending.share(budget.totals, budget.see)
+
+        assert budget.grading_refusal("s") == "the budget of the run is spent (0.7 USD)"
