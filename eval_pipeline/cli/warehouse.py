@@ -9,9 +9,7 @@ import click
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.warehouse.copying import copy_warehouse
-from eval_pipeline.warehouse.store import open_warehouse
-
-KEPT_DAYS = 7
+from eval_pipeline.warehouse.store import KEPT_DAYS, open_warehouse
 
 
 @click.group(name="warehouse")

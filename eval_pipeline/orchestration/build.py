@@ -9,6 +9,7 @@ import dagster as dg
 
 from eval_pipeline.orchestration.asset_details import details_of
 from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset, pair_assets, suites_asset
+from eval_pipeline.orchestration.compaction import compaction_of
 from eval_pipeline.orchestration.executors import executor_of
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
@@ -52,9 +53,10 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
     ]
     if pairs is None:  # what the command line runs is shown with the details of the code location
         assets = dg.map_asset_specs(details_of(session.project), assets)
+    compact_jobs, compact_schedules = compaction_of(session)
     return dg.Definitions(
         assets=assets,
-        jobs=list(jobs.values()),
-        schedules=schedules_of(session, jobs["sweep"]),
+        jobs=[*jobs.values(), *compact_jobs],
+        schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
         sensors=[discover_suites(session), automation(), dead_runs()],
     )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from eval_pipeline.warehouse.leases import Leases
 
 DEFAULT = "duckdb"
+KEPT_DAYS = 7
+"""Days whose snapshots of a shared warehouse stay when it is compacted."""
 Answer = TypeVar("Answer")
 DEFAULT_MEMORY_MB = 512
 """What the database may use where the project file sets nothing: enough for boards of some million scores."""
