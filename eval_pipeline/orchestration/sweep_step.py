@@ -85,7 +85,7 @@ def carry_out(
     with (
         _ends_when_stopped(),
         _tells_of_faults(context, session, work.named if joined is None else None, reporter),
-        session.store.exclusive(_waiting(context, session), session.stop, goes_on) as killed,
+        session.store.sweeping(_waiting(context, session), session.stop, goes_on) as killed,
     ):
         end_killed_runs(context.instance, killed)
         with redacted_step():

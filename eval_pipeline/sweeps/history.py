@@ -56,8 +56,7 @@ class StoredHistory:
         if self._sweep_id is None:
             self._read.update(self._looked_at(chosen))
             return
-        sweep_id = self._sweep_id
-        self._read.update({pair: error for pair in chosen if (error := self._recover(pair, sweep_id)) is not None})
+        self._read.update({pair: error for pair in chosen if (error := self._recover(pair)) is not None})
         self._read.update(self._stored([pair for pair in chosen if pair not in self._read]))
 
     def _looked_at(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
@@ -76,9 +75,9 @@ class StoredHistory:
     def _rules(self, pairs: Sequence[PairKey]) -> dict[PairKey, IncompleteRule]:
         return incomplete_rules(self._pairs[pair] for pair in pairs if pair in self._pairs)
 
-    def _recover(self, pair: PairKey, sweep_id: str) -> Exception | None:
+    def _recover(self, pair: PairKey) -> Exception | None:
         try:
-            if recover(self._warehouse, pair, sweep_id) and self._clock is not None:
+            if recover(self._warehouse, pair) and self._clock is not None:
                 self._clock.follow(self._warehouse)
         except Exception as error:  # noqa: BLE001 — raised again for this pair; it must not stop the others
             return error

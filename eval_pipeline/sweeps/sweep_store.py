@@ -21,11 +21,11 @@ from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
+from eval_pipeline.sweeps.slots import all_slots, free_slot
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.waiting import held
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +70,50 @@ class SweepStore:
         stop: StopRequest | None = None,
         goes_on: Callable[[str], bool] = lambda run_id: False,
     ) -> Iterator[list[str]]:
-        """Let one sweep at a time run in a data folder: wait for the one under way. A killed process holds no lock.
+        """Let nobody else work in the data folder: wait for who does. A killed process holds no lock.
 
         Programs that killed sweeps left are ended; those that are started inside the block are marked, to end with this
         process. Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted, unless
         the run `goes_on`: one that several processes carry out in turn. Raises Stopped after a `stop` while waiting.
         """
+        storage = self.warehouse.storage
+        with private_files(), all_slots(storage, _in_words(report), stop or StopRequest()):
+            with self._left_by_killed(goes_on) as killed:
+                yield killed
+            remove_empty_journals(storage)
 
-        def waits(what: str) -> None:
-            report(f"another sweep of this data folder is under way: {what}")
+    @contextmanager
+    def sweeping(
+        self,
+        report: Callable[[str], object] = lambda text: None,
+        stop: StopRequest | None = None,
+        goes_on: Callable[[str], bool] = lambda run_id: False,
+    ) -> Iterator[list[str]]:
+        """Let a sweep run in the data folder, as `exclusive` does; beside others where leases keep them apart.
 
-        with private_files(), held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
-            folder = self.warehouse.storage.workspaces
-            end_orphans(folder)
-            remove_abandoned()
-            with marked(folder):
-                try:
-                    yield queries.interrupt_running_sweeps(self.warehouse, goes_on)
-                finally:
-                    remove_empty_journals(self.warehouse.storage)
+        Journals, artifacts and workspaces are common: who has a pair's lease also has what a killed process left of it.
+        """
+        if self.warehouse.leases is None:
+            with self.exclusive(report, stop, goes_on) as killed:
+                yield killed
+            return
+        storage = self.warehouse.storage
+        with private_files(), free_slot(storage, _in_words(report), stop or StopRequest()) as own:
+            self.warehouse.storage = own
+            try:
+                with self._left_by_killed(goes_on) as killed:
+                    yield killed
+            finally:
+                self.warehouse.storage = storage
+
+    @contextmanager
+    def _left_by_killed(self, goes_on: Callable[[str], bool]) -> Iterator[list[str]]:
+        """End what killed sweeps left in the folder, and mark what is started inside the block."""
+        folder = self.warehouse.storage.workspaces
+        end_orphans(folder)
+        remove_abandoned()
+        with marked(folder):
+            yield queries.interrupt_running_sweeps(self.warehouse, goes_on)
 
     @contextmanager
     def recorded(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> Iterator[str]:
@@ -169,6 +194,10 @@ class SweepStore:
         """Return a moment after everything that is stored, by this process or by others."""
         self.clock.follow(self.warehouse)
         return self.clock.now()
+
+
+def _in_words(report: Callable[[str], object]) -> Callable[[str], object]:
+    return lambda what: report(f"another sweep of this data folder is under way: {what}")
 
 
 def new_id(now: datetime) -> str:

@@ -145,15 +145,14 @@ def journal_folder(storage: Storage, sweep_id: str, pair: PairKey) -> Path:
     return storage.journals / sweep_id / pair.runner / pair.suite
 
 
-def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
-    """Ingest the executions of a pair that killed sweeps left; return the number of journals.
+def recover(warehouse: Warehouse, pair: PairKey) -> int:
+    """Ingest the executions of a pair that killed processes left; return the number of journals.
 
-    Only the holder of the sweep lock may call this: a journal that is being ingested looks like one that is left over.
-    Only executions are ingested: derived rows may have been lost in a buffer, and are derived again. The journal of
-    a running sweep is skipped.
+    Only the holder of the sweep lock, or of the pair's lease, may call this: a journal that is being ingested looks
+    like one that is left over. Only executions are ingested: derived rows may have been lost in a buffer, and are
+    derived again. A journal that a process has open is skipped; that of a killed part of the same sweep is not.
     """
-    folders = [folder for folder in _left_over(warehouse.storage, pair) if folder.parents[1].name != except_sweep]
-    return sum(_recover_folder(folder, warehouse) for folder in folders)
+    return sum(_recover_folder(folder, warehouse) for folder in _left_over(warehouse.storage, pair))
 
 
 def journaled_executions(storage: Storage, pair: PairKey) -> Iterator[Row]:

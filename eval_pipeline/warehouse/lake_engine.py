@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.processes import this_process
 from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress
 from eval_pipeline.warehouse.migrations import IN_UTC
@@ -67,8 +68,8 @@ def extension_file(name: str) -> Path:
 
 
 def temporary(folder: Path) -> dict[str, str]:
-    """Return the setting of the folder for what does not fit into memory."""
-    return {TEMPORARY: str(folder / "lake.tmp")}
+    """Return the setting of the folder for what does not fit into memory: one of this process, which DuckDB removes."""
+    return {TEMPORARY: str(folder / f".lake.{this_process().pid}.tmp")}
 
 
 def _secret(environment: Mapping[str, str]) -> str:

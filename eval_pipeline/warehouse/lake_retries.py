@@ -20,7 +20,8 @@ CONFLICTS = 20
 LOST_S = 300.0
 """How long a server that cannot be reached is waited for, seconds."""
 _LONGEST_S = 5.0
-_CONFLICT = ("conflict", "Failed to commit DuckLake transaction")
+_CONFLICT = ("conflict", "Failed to commit DuckLake transaction", "Current transaction is aborted")
+"""The last one is what a statement reports after another one of its transaction was lost, and that was overlooked."""
 _LOST = (
     "server closed the connection",
     "could not connect",

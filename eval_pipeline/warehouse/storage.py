@@ -5,7 +5,8 @@ Other rooms get paths from a `Storage` and never join them themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -50,6 +51,15 @@ class Storage(Protocol):
         """File with the progress of the sweep that is under way."""
         ...
 
+    @property
+    def slots(self) -> Sequence[Storage]:
+        """The storage as each process has it that is under way in the same folder, or was."""
+        ...
+
+    def slot(self, number: int) -> Storage:
+        """Return the storage as one of several processes in the same folder has it: 0 for the first."""
+        ...
+
     def lock(self, name: str) -> BaseFileLock:
         """Return the lock of this name: one process holds it at a time, a killed one releases it."""
         ...
@@ -60,6 +70,8 @@ class LocalStorage:
     """Storage in a folder of this machine."""
 
     folder: Path
+    number: int = 0
+    """Which of the processes that work in the folder at the same time this is."""
 
     @property
     def artifacts(self) -> Path:
@@ -87,8 +99,20 @@ class LocalStorage:
 
     @property
     def progress(self) -> Path:
-        return self.folder / "progress.json"
+        return self.folder / f"progress{self._suffix}.json"
+
+    @property
+    def slots(self) -> Sequence[LocalStorage]:
+        numbers = (path.stem.rpartition("-")[2] for path in self.folder.glob("sweep-*.lock"))
+        return [self.slot(number) for number in sorted({0, *map(int, filter(str.isdecimal, numbers))})]
+
+    def slot(self, number: int) -> LocalStorage:
+        return replace(self, number=number)
 
     def lock(self, name: str) -> BaseFileLock:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.folder / f"{name}.lock")
+        return FileLock(self.folder / f"{name}{self._suffix}.lock")
+
+    @property
+    def _suffix(self) -> str:
+        return f"-{self.number}" if self.number else ""

@@ -61,10 +61,10 @@ class CountedProject:
         (root / "eval-pipeline.yaml").write_text(_json({"suites": ["suites"], "warehouse": self.url}))
         return root
 
-    def start(self, root: Path, *options: str) -> subprocess.Popen[str]:
+    def start(self, root: Path, *options: str, output_to: str = "output.txt") -> subprocess.Popen[str]:
         """Start a sweep of a machine."""
         command = [sys.executable, "-c", COMMAND, "run", "--quiet", *options]
-        with (root / "output.txt").open("w") as output:
+        with (root / output_to).open("w") as output:
             return subprocess.Popen(command, cwd=root, stdout=output, stderr=subprocess.STDOUT, text=True)
 
     def counted(self) -> Counter[str]:

@@ -36,10 +36,10 @@ def until(is_so: Callable[[], bool], within_s: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def ended(process: subprocess.Popen[str], root: Path) -> str:
+def ended(process: subprocess.Popen[str], root: Path, output_to: str = "output.txt") -> str:
     """Wait for a sweep; return what it printed."""
     code = process.wait(timeout=240)
-    output = (root / "output.txt").read_text()
+    output = (root / output_to).read_text()
     assert code == 0, output
     assert PASSWORD not in output
     return output

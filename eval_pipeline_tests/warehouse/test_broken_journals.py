@@ -67,7 +67,7 @@ def test_a_bad_line_is_set_aside_and_the_others_are_taken(
     path = left_over(warehouse, line("a") + bad + line("b") + line("c"))
 
     with caplog.at_level(logging.WARNING):
-        recovered = recover(warehouse, PAIR, except_sweep="2")
+        recovered = recover(warehouse, PAIR)
 
     aside = path.with_suffix(".unreadable")
     assert (recovered, executions(warehouse)) == (1, ["a", "b", "c"])
@@ -86,10 +86,10 @@ def test_lines_that_were_set_aside_are_kept_and_reported_once(
     warehouse: DuckDBWarehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = left_over(warehouse, b"not json\n" + line("a") + b"nor this\n" + line("b")[:-9])
-    recover(warehouse, PAIR, except_sweep="2")
+    recover(warehouse, PAIR)
     caplog.clear()
 
-    again = recover(warehouse, PAIR, except_sweep="3")
+    again = recover(warehouse, PAIR)
 
     assert (again, caplog.text) == (0, "")
     assert [file.name for file in path.parent.iterdir()] == ["target_executions.unreadable"]
@@ -99,7 +99,7 @@ def test_lines_that_were_set_aside_are_kept_and_reported_once(
 def test_a_whole_last_execution_counts_without_its_newline(warehouse: DuckDBWarehouse) -> None:
     path = left_over(warehouse, line("a") + line("b").rstrip())
 
-    recover(warehouse, PAIR, except_sweep="2")
+    recover(warehouse, PAIR)
 
     assert executions(warehouse) == ["a", "b"]
     assert not path.parent.exists()
@@ -176,5 +176,5 @@ def test_derived_rows_that_do_not_fit_are_a_clear_error_too(
         journal.ingest()
 
     journal.close()
-    assert recover(warehouse, PAIR, except_sweep="2") == 1
+    assert recover(warehouse, PAIR) == 1
     assert executions(warehouse) == ["a"]

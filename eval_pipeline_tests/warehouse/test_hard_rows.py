@@ -21,7 +21,7 @@ def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehous
     running = Journal(journal_folder(warehouse.storage, "1", cell), warehouse)
     running.append("target_executions", {"execution_id": "e1"})
 
-    recover(warehouse, cell, except_sweep="2")
+    recover(warehouse, cell)
     running.append("target_executions", {"execution_id": "e2"})
     running.ingest()
 
