@@ -42,6 +42,18 @@ def all_slots(storage: Storage, report: Callable[[str], object], stop: StopReque
         yield
 
 
+def if_alone(storage: Storage, work: Callable[[], object]) -> None:
+    """Call a function while nobody works in the data folder; not at all where someone does."""
+    with ExitStack() as taken:
+        for lock in (storage.lock(_ENTRANCE), *(slot.lock(_SLOT) for slot in storage.slots)):
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                return
+            taken.callback(lock.release)
+        work()
+
+
 def _first_free(storage: Storage) -> tuple[Storage, BaseFileLock]:
     for number in count():
         own = storage.slot(number)

@@ -21,7 +21,7 @@ from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
-from eval_pipeline.sweeps.slots import all_slots, free_slot
+from eval_pipeline.sweeps.slots import all_slots, free_slot, if_alone
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
@@ -78,9 +78,11 @@ class SweepStore:
         """
         storage = self.warehouse.storage
         with private_files(), all_slots(storage, _in_words(report), stop or StopRequest()):
-            with self._left_by_killed(goes_on) as killed:
-                yield killed
-            remove_empty_journals(storage)
+            try:
+                with self._left_by_killed(goes_on) as killed:
+                    yield killed
+            finally:
+                remove_empty_journals(storage)
 
     @contextmanager
     def sweeping(
@@ -105,6 +107,7 @@ class SweepStore:
                     yield killed
             finally:
                 self.warehouse.storage = storage
+        if_alone(storage, lambda: remove_empty_journals(storage))
 
     @contextmanager
     def _left_by_killed(self, goes_on: Callable[[str], bool]) -> Iterator[list[str]]:
