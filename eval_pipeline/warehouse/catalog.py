@@ -57,17 +57,24 @@ class Catalog:
         self._name = name
         self._turn = threading.Lock()
         self._open: Any = None
+        self._is_writing = False
 
     @contextmanager
     def writing(self, timeout_s: float) -> Iterator[None]:
         """Let one writer at a time into the block. A wait is reported with who writes; a long one raises
-        WarehouseError, a broken connection LostConnection."""
-        self._acquire(timeout_s)
+        WarehouseError, a broken connection LostConnection. A block inside of another one needs no lock."""
+        if self._is_writing:
+            yield
+            return
         try:
+            self._acquire(timeout_s)
+            self._is_writing = True
             yield
         finally:
+            self._is_writing = False
+            # All: a lock that is granted in the moment in which its wait ends is held, though the wait failed.
             with suppress(LostConnection):  # the server has released it
-                self.query("SELECT pg_advisory_unlock(%s, %s)", _LOCK)
+                self.query("SELECT pg_advisory_unlock_all()")
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, which is committed. Raises LostConnection, WarehouseError."""
@@ -95,7 +102,7 @@ class Catalog:
 
     def forget(self) -> None:
         """Leave the connection to the process that opened it: this one is its child."""
-        self._turn, self._open = threading.Lock(), None
+        self._turn, self._open, self._is_writing = threading.Lock(), None, False
 
     def _connection(self) -> Any:
         with self._turn:
