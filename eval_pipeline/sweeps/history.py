@@ -70,7 +70,8 @@ class StoredHistory:
         return {pair: _merged(stored[pair], pending[pair]) for pair in pairs}
 
     def _stored(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
-        return stored_executions(self._warehouse, pairs, self._rules(pairs))
+        rules = self._rules(pairs)
+        return self._warehouse.run(lambda connection: stored_executions(self._warehouse, pairs, rules))
 
     def _rules(self, pairs: Sequence[PairKey]) -> dict[PairKey, IncompleteRule]:
         return incomplete_rules(self._pairs[pair] for pair in pairs if pair in self._pairs)

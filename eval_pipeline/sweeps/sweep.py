@@ -402,7 +402,8 @@ class _Sweep:
         firsts = [first for execution in retried for first in execution.retried]
         try:
             rules = incomplete_rules(execution.pair for execution in retried)
-            answers = retried_answers(self._context.warehouse, rules, firsts)
+            warehouse = self._context.warehouse
+            answers = warehouse.run(lambda connection: retried_answers(warehouse, rules, firsts))
             for execution in retried:
                 execution.rescore_earlier(answers[execution.pair.name])
         except Exception as error:  # noqa: BLE001 — the rest of the sweep is stored all the same
