@@ -131,7 +131,7 @@ def test_sql_takes_one_form_at_a_time(cli_project: CliProject) -> None:
     answer = cli_project("sql", "--json", "--lines", "SELECT 1")
 
     assert answer.code == 2
-    assert "one of --json, --csv, --lines and --table" in answer.err
+    assert "one of --json, --csv, --parquet, --lines and --table" in answer.err
 
 
 def test_rows_in_a_pipe_are_one_line_each(cli_project: CliProject) -> None:
