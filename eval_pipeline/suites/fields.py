@@ -17,6 +17,7 @@ from eval_pipeline.parsing.tables import (
     TEXTS,
     WEIGHT,
     WHOLE,
+    WORDS,
     Field,
     FieldTable,
     either,
@@ -289,12 +290,25 @@ CASE = FieldTable(
     "One case of a suite.",
 )  # fmt: skip
 
+CASE_TABLE = FieldTable(
+    "cases",
+    (
+        Field("from", WORDS, "A file of columns (.parquet, .csv, .tsv), a glob of them, or a `SELECT` over such files.",
+              required=True),
+        Field("map", MAPPING, "For each field of a case, a column or a text with `{{ column }}`: "
+              "`{id: key, input: \"Q: {{ question }}\", metadata.lang: lang}`."),
+        Field("database", TEXT, "A DuckDB file that the query's tables are in; it is only read."),
+    ),
+    "A table with one case a row.",
+)  # fmt: skip
+
 SUITE = FieldTable(
     "suite",
     (
         Field("tests", either(list_of(either(mapping_of(CASE), TEXT)), TEXT),
               "The cases, or the path of a file, folder or glob with them.", aliases=("eval_cases", "evalcases"),
               required=True),
+        Field("cases", mapping_of(CASE_TABLE), "In place of `tests`: a table with one case a row."),
         Field("$schema", TEXT, "The schema that the file follows, for editors."),
         Field("name", TEXT, "The name of the suite (default: the name of its file)."),
         Field("description", TEXT, "What the suite is about."),

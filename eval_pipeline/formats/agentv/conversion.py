@@ -15,6 +15,8 @@ import orjson
 
 from eval_pipeline.errors import InputError, InputErrors
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.formats.agentv.case_tables import FIELD as TABLE
+from eval_pipeline.formats.agentv.case_tables import table_tests
 from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.load_context import open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS
@@ -52,13 +54,13 @@ def read_eval_file(path: Path) -> RawSuite:
     document = parse_json(text, source) if path.suffix.lower() == ".json" else parse_yaml(text, source.shown)
     if not isinstance(document, Mapping):
         raise source.error((), "expected a mapping with a list of tests")
-    key = next((key for key in TEST_KEYS if key in document), None)
+    key = next((key for key in (*TEST_KEYS, TABLE) if key in document), None)
     if key is None:
         raise source.error((), f"no tests: expected a list under '{TEST_KEYS[0]}'")
     comments = sum(line.lstrip().startswith("#") for line in text.splitlines()) if path.suffix != ".json" else 0
     return RawSuite(
         path=path,
-        document={name: value for name, value in document.items() if name not in TEST_KEYS},
+        document={name: value for name, value in document.items() if name not in (*TEST_KEYS, TABLE)},
         tests=document[key],
         source=source,
         at=(key,),
@@ -108,7 +110,10 @@ def with_tests_in_line(suite: RawSuite) -> RawSuite:
     if isinstance(tests, list) and not any(isinstance(test, str) for test in tests):
         return suite
     context = open_context(suite.path, LoadOptions(_AsWritten()))
-    in_files = list(raw_tests(tests, FieldCursor(suite.source, suite.at), context))
+    if suite.at == (TABLE,):
+        in_files = list(table_tests({TABLE: tests}, FieldCursor(suite.source), context))
+    else:
+        in_files = list(raw_tests(tests, FieldCursor(suite.source, suite.at), context))
     errors = [test.raw for test in in_files if isinstance(test.raw, InputError)]
     if errors:
         raise InputErrors(errors)

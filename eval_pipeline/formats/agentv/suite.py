@@ -13,6 +13,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv.case import SHARED, Inherited, read_case, warn_unknown
+from eval_pipeline.formats.agentv.case_tables import FIELD, is_table, table_tests
 from eval_pipeline.formats.agentv.dependencies import broken_dependencies
 from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.evaluators import default_grader
@@ -58,7 +59,7 @@ def read_suite(
     except InputError:
         raise _everything_wrong(document, cursor, context, tests) from None
     _warn_of_requirements(document, cursor, context)
-    content = ContentHash({key: value for key, value in document.items() if key not in TEST_KEYS})
+    content = ContentHash({key: value for key, value in document.items() if key not in (*TEST_KEYS, FIELD)})
     read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context, content)
     cases = read.all(tests if tests is not None else _own_tests(document, cursor, context))
     return Suite(
@@ -100,6 +101,10 @@ def _everything_wrong(
 
 def _own_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
     key = next((key for key in TEST_KEYS if key in document), None)
+    if is_table(document):
+        if key is not None:
+            raise cursor.error(f"a suite has '{key}' or a table of cases, not both", FIELD)
+        return table_tests(document, cursor, context)
     if key is None:
         raise cursor.error(f"no tests: expected a list under '{TEST_KEYS[0]}'", TEST_KEYS[0])
     if key != TEST_KEYS[0]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.documents import RawTest, csv_records
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing.fields import Interpolated
@@ -29,23 +30,37 @@ def csv_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
     """The tests of a CSV text. Raises InputError."""
     context.fill(None, text, jsonl_source(path))
     for record, cursor in csv_records(path, text):
-        yield RawTest(_test({name: context.filled(cell) for name, cell in record.items() if cell.strip()}), cursor)
+        filled = {name: context.filled(cell) for name, cell in record.items() if cell.strip()}
+        yield RawTest(test_of_record(filled), cursor)
 
 
-def _test(record: Mapping[str, str]) -> dict[str, Any]:
+def test_of_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the test of a row; entries that are no texts, of tables with types, are taken as they are."""
     test: dict[str, Any] = {}
     for column, cell in record.items():
         if column.lower().startswith("assert"):
-            test.setdefault("assertions", []).append(_assertion(cell))
+            test.setdefault("assertions", []).append(_assertion(cell) if isinstance(cell, str) else cell)
         else:
-            _put(test, column, _several(cell) if column in _LISTS else Interpolated(cell))
+            place = column if column.split(".")[0] in CASE.names else f"vars.{column}"
+            put(test, place, plain_value(place, cell))
     return test
 
 
-def _put(test: dict[str, Any], column: str, value: Any) -> None:
-    *above, last = column.split(".")
-    if (above or [last])[0] not in CASE.names:
-        above = ["vars", *above]
+def plain_value(field: str, cell: Any) -> Any:
+    """Return an entry as the value of a field: a list of texts, or a text that may be read as a number."""
+    if isinstance(cell, str):
+        return _several(cell) if field in _LISTS else Interpolated(cell)
+    return cell if "." in field or isinstance(cell, (list, dict)) else Interpolated(as_text(cell))
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a text: itself, or its JSON."""
+    return value if isinstance(value, str) else to_json(value).decode()
+
+
+def put(test: dict[str, Any], field: str, value: Any) -> None:
+    """Set a field of a test; dotted names are entries of mappings."""
+    *above, last = field.split(".")
     holder = test
     for name in above:
         inner = holder.setdefault(name, {})

@@ -23,18 +23,22 @@ _NAMED = re.compile(
 )
 _TESTS = re.compile(rf"""(?:^|[{{,]\s*){_KEY}\s*:""", re.MULTILINE)
 
+_TABLE = re.compile(
+    r"""(?:^|[{,]\s*)["']?cases["']?[ \t]*:[ \t]*(?:\{[^}]*?|(?:\#.*)?(?:\n[ \t].*)*?\n[ \t]+)["']?from["']?[ \t]*:""",
+    re.MULTILINE,
+)
 _ROOT_TESTS = re.compile(rf"""^(?:\{{[ \t]*)?{_KEY}[ \t]*:""", re.MULTILINE)
 
 
 @FORMATS.register("agentv-yaml")
 class AgentVYaml(EvalFiles):
-    """Files ending in .yaml, .yml or .json whose root mapping has `tests` (or an alias of it)."""
+    """Files ending in .yaml, .yml or .json whose root mapping has `tests` (or an alias), or a table of `cases`."""
 
     suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
     schemas: tuple[str, ...] = ("agentv-eval",)
 
     def recognizes(self, path: Path, head: str) -> bool:
-        return bool(_TESTS.search(head))
+        return bool(_TESTS.search(head) or _TABLE.search(head))
 
     def recognizes_text(self, path: Path, text: str) -> bool:
         """Whether the root of a long file has tests; a key deep in some data set does not make it a suite."""
