@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from eval_pipeline.sweeps.dagster_settings import DagsterSettings
 from eval_pipeline.sweeps.estimates import at_once
@@ -35,7 +34,7 @@ def cut(pairs: Sequence[PairKey], expected: Mapping[PairKey, float | None], sett
     a chunk has its own. A pair of unknown time counts as the mean of the known ones.
     """
     known = [seconds for pair in pairs if (seconds := expected.get(pair)) is not None]
-    usual = fmean(known) if known else 0.0
+    usual = sum(known) / len(known) if known else 0.0
     sizes = {pair: usual if (seconds := expected.get(pair)) is None else seconds for pair in pairs}
     chunks: list[Chunk] = []
     filled: list[float] = []
