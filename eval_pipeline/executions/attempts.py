@@ -125,16 +125,10 @@ class Attempts:
         except TargetFailure as unprepared:
             state.attempts.append(attempt_record(self._clock.now(), 0.0, unprepared))
             return unprepared
-        token, started_at, started = self._limit.record_start(), self._clock.now(), self._clock.monotonic()
+        started_at, started = self._clock.now(), self._clock.monotonic()
         result = await self._try(state)
         duration_ms = (self._clock.monotonic() - started) * 1000
         failure = result if isinstance(result, TargetFailure) else None
-        refused = failure is not None and failure.failure is RATE_LIMITED
-        requested_s = (failure.retry_after_s if failure is not None else None) or 0.0
-        pause_s = min(requested_s, self._runner.retries.max_retry_after_s)
-        self._limit.record_result(token, refused=refused, retry_after_s=pause_s)
-        if refused and pause_s:
-            self._environment.pauses.report(provider_of(self._runner), pause_s)
         state.attempts.append(attempt_record(started_at, duration_ms, failure))
         return result
 
@@ -207,7 +201,7 @@ class Attempts:
             seed=state.plan.seed,
         )
         if not case.is_conversation or self._environment.conversations is None:
-            return await self._execute_timed(call)
+            return await self._call(call)
         return await self._converse(call, state, self._environment.conversations)
 
     async def _converse(
@@ -223,10 +217,23 @@ class Attempts:
             state.talk = Talk.open(call, conversations, logged=first, keeps_state=stateful)
         before = len(state.talk.so_far)
         try:
-            return await converse(call, self._execute_timed, conversations, self._clock.monotonic, state.talk)
+            return await converse(call, self._call, conversations, self._clock.monotonic, state.talk)
         finally:
             if len(state.talk.so_far) > before:
                 state.progress = len(state.attempts)
+
+    async def _call(self, call: Call) -> RawExecution | TargetFailure:
+        """Call the target, and count whether it refused. Each turn of a conversation is a call that counts."""
+        token = self._limit.record_start()
+        result = await self._execute_timed(call)
+        failure = result if isinstance(result, TargetFailure) else None
+        refused = failure is not None and failure.failure is RATE_LIMITED
+        requested_s = (failure.retry_after_s if failure is not None else None) or 0.0
+        pause_s = min(requested_s, self._runner.retries.max_retry_after_s)
+        self._limit.record_result(token, refused=refused, retry_after_s=pause_s)
+        if refused and pause_s:
+            self._environment.pauses.report(provider_of(self._runner), pause_s)
+        return result
 
     async def _execute_timed(self, call: Call) -> RawExecution | TargetFailure:
         keeps_time = getattr(self._adapter, "keeps_time", False)

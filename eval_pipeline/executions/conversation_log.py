@@ -1,6 +1,7 @@
 """What of a conversation is on disk while it is held: a process that is killed goes on at the next turn.
 
 An entry is written after every call that finished: a line of the simulator, a round of a model with its tools, a turn.
+A line of a script is written with the entry that follows it.
 Where the entries are kept is a seam of two methods (`TurnLog`).
 """
 
@@ -22,8 +23,8 @@ class TurnLog(Protocol):
     def entries(self) -> Sequence[Mapping[str, Any]]:
         """Return the entries that an earlier process wrote; none where there are none."""
 
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Write an entry."""
+    def append(self, *entries: Mapping[str, Any]) -> None:
+        """Write entries, all at once."""
 
     def begin_anew(self) -> None:
         """Remove all entries."""
@@ -35,7 +36,7 @@ class NoLog:
     def entries(self) -> Sequence[Mapping[str, Any]]:
         return ()
 
-    def append(self, entry: Mapping[str, Any]) -> None:
+    def append(self, *entries: Mapping[str, Any]) -> None:
         return None
 
     def begin_anew(self) -> None:

@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
@@ -173,6 +172,7 @@ class Talk:
     unfinished: dict[str, Any] = field(default_factory=dict)
     log: TurnLog = field(default_factory=NoLog)
     begun_anew: int | None = None
+    unwritten: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def open(cls, call: Call, conversations: Conversations, *, logged: bool, keeps_state: bool) -> Talk:
@@ -211,12 +211,16 @@ class Talk:
     def end_turn(self, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
         """Add the turn in which the target answered."""
         assert self.unanswered is not None  # the target answers what was said
-        self.log.append({TURN: {"raw": raw_entry(raw), "elapsed_ms": elapsed_ms}})
+        self._write({TURN: {"raw": raw_entry(raw), "elapsed_ms": elapsed_ms}})
         self._take(self.unanswered, raw, answer, elapsed_ms)
 
     def save(self) -> None:
         """Write what the target keeps of the unfinished turn."""
-        self.log.append({UNFINISHED: self.unfinished})
+        self._write({UNFINISHED: self.unfinished})
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        self.log.append(*self.unwritten, entry)
+        self.unwritten.clear()
 
     def _take(self, said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
         self.so_far.append(_exchange(said, raw, answer, elapsed_ms, self.speech_ms))
@@ -231,7 +235,9 @@ class Talk:
                 return said
             self.unanswered, self.speech_ms = said, (clock() - begun) * 1000
             speech = {"messages": messages_entry(said.messages), "made_by": said.made_by, "ends": said.ends}
-            self.log.append({SPEECH: {**speech, "ms": self.speech_ms}})
+            self.unwritten.append({SPEECH: {**speech, "ms": self.speech_ms}})
+            if said.made_by is not None:  # words that cost nothing wait for the next entry
+                self._write(self.unwritten.pop())
         return self.unanswered
 
     def together(self, end: End | None = None, *more: Exchange) -> RawExecution:
@@ -416,16 +422,10 @@ def together(exchanges: Sequence[Exchange], end: End | None = None, *, timed: bo
     return RawExecution(
         format=FORMAT,
         payload=payload,
-        files=_files(raws),
+        files={f"turn-{at}/{role}": path for at, raw in enumerate(raws, 1) for role, path in raw.files.items()},
         exit_code=raws[-1].exit_code if raws else None,
         duration_ms=known_sum([raw.duration_ms for raw in raws]),
     )
-
-
-def _files(raws: Sequence[RawExecution]) -> dict[str, Path]:
-    return {
-        f"turn-{number}/{role}": path for number, raw in enumerate(raws, start=1) for role, path in raw.files.items()
-    }
 
 
 def known_sum(times: Sequence[float | None]) -> float | None:

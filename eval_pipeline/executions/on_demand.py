@@ -16,16 +16,24 @@ from eval_pipeline.executions.pauses import provider_of
 
 
 class OnDemand:
-    """Executes plans of one runner; at most `runner.concurrency` attempts at once."""
+    """Executes plans of one runner; at most `runner.concurrency` attempts at once, else `concurrency`, else as many as
+    is usual for its adapter."""
 
     def __init__(
-        self, runner: Runner, adapter: Adapter, environment: AttemptEnvironment, clock: Clock | None = None
+        self,
+        runner: Runner,
+        adapter: Adapter,
+        environment: AttemptEnvironment,
+        clock: Clock | None = None,
+        *,
+        concurrency: int | None = None,
     ) -> None:
         self.runner = runner
         clock = clock or Clock.real()
         usual = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
         paused_until = partial(environment.pauses.until, provider_of(runner))
-        limit = AdaptiveLimit(runner.concurrency or usual, clock.monotonic, paused_until=paused_until)
+        most = runner.concurrency or concurrency or usual
+        limit = AdaptiveLimit(most, clock.monotonic, paused_until=paused_until)
         self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:

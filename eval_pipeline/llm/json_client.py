@@ -69,7 +69,7 @@ class JsonClient:
         request.headers.encoding = "utf-8"  # set once, or httpx detects it for every request
         started = time.perf_counter()
         try:
-            response = await self._open_transport(url).handle_async_request(request)
+            response = await self._answer(request)
             try:
                 if response.status_code != 200:
                     content = await Body(response, _ERROR_BYTES).start()
@@ -84,6 +84,14 @@ class JsonClient:
             raise network_error(error, url) from error
         except httpx.DecodingError as error:  # of a transport that decodes
             raise malformed(f"reply cannot be decoded: {error}") from error
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        """Return the response. A connection that breaks while aiohttp reads its head may also raise an error of its
+        code, such as an attribute of None: another attempt mends it."""
+        try:
+            return await self._open_transport(request.url).handle_async_request(request)
+        except (AttributeError, AssertionError) as error:
+            raise network_error(error, request.url) from error
 
     def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:
         """Return the encoded headers for an address; the caller caches them for the next request."""

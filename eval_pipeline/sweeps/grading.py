@@ -52,7 +52,8 @@ class SchemaRefused(Exception):
 @dataclass(slots=True)
 class Graders:
     """The runners that grade. `named` returns one by name; `forced` grades everything, `default` whatever has no other
-    grader. `secrets` are those of every runner in use: any program may print what it was started with.
+    grader. `secrets` are those of every runner in use: any program may print what it was started with. `concurrency` is
+    that of the sweep, for graders without one of their own.
 
     Open while a sweep runs; `close` releases the adapters.
     """
@@ -64,6 +65,7 @@ class Graders:
     default: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
     pauses: Pauses = NO_PAUSES
+    concurrency: int | None = None
     _open: dict[str, OnDemand] = field(default_factory=dict)
     _revisions: dict[RunnerAddress, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
@@ -231,9 +233,8 @@ class Graders:
         name = f"{plan.runner.address} {fingerprint(dict(used))[:12]}"
         if name not in self._open:
             adapter = _adapter(plan.runner, used)
-            self._open[name] = OnDemand(
-                plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of, pauses=self.pauses)
-            )
+            environment = AttemptEnvironment(folder_of=self._folder_of, pauses=self.pauses)
+            self._open[name] = OnDemand(plan.runner, adapter, environment, concurrency=self.concurrency)
         execution = await self._open[name].execute(plan)
         execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))
         return normalize(execution, plan.case, plan.runner)

@@ -216,6 +216,7 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Runn
         forced=options.grader,
         default=options.defaults.grader,
         pauses=NO_PAUSES if warehouse.leases is None else warehouse.leases.pauses,
+        concurrency=options.concurrency or options.defaults.concurrency,
     )
 
 

@@ -39,15 +39,17 @@ class OpenConversation:
         self._taken = _is_held(next((entry[_HOLDER] for entry in reversed(entries) if _HOLDER in entry), None))
         return () if self._taken else [entry for entry in entries if _HOLDER not in entry]
 
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Write an entry. Nothing is written to the file of another process."""
+    def append(self, *entries: Mapping[str, Any]) -> None:
+        """Write entries. Nothing is written to the file of another process."""
         if self._taken:
             return
+        secrets = self._secrets()
+        written = [redact(entry, secrets) if secrets else entry for entry in entries]
         if not self._begun:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._begun = True
-            self._write({_HOLDER: str(this_process())})
-        self._write(redact(entry, secrets) if (secrets := self._secrets()) else entry)
+            written.insert(0, {_HOLDER: str(this_process())})
+        self._write(written)
 
     def begin_anew(self) -> None:
         """Remove all entries."""
@@ -55,10 +57,10 @@ class OpenConversation:
             self._path.unlink(missing_ok=True)
             self._begun = False
 
-    def _write(self, entry: Mapping[str, Any]) -> None:
+    def _write(self, entries: Sequence[Mapping[str, Any]]) -> None:
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            os.write(file, b"\n" + to_json(entry))
+            os.write(file, b"".join(b"\n" + to_json(entry) for entry in entries))
         finally:
             os.close(file)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from eval_pipeline.executions.attempts import AttemptEnvironment
+from eval_pipeline.executions.conversations import Answer, Conversations, ScriptedSpeaker
 from eval_pipeline.executions.limits import AdaptiveLimit, StartToken
-from eval_pipeline.executions.model import RetryPolicy
-from eval_pipeline_tests.builders import a_runner, plans
+from eval_pipeline.executions.model import RawExecution, RetryPolicy
+from eval_pipeline.executions.on_demand import OnDemand
+from eval_pipeline.suites.model import Conversation, Message
+from eval_pipeline_tests.builders import a_case, a_plan, a_runner, plans
 from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, carry_out, lane
-from eval_pipeline_tests.virtual_time import run_virtually
+from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 CEILING = 400
 CALLS = 1_000
@@ -241,3 +246,29 @@ def test_a_place_is_not_lost_when_the_one_who_waits_for_it_is_cancelled(released
         return first.cancelled()
 
     assert run_virtually(main())
+
+
+def test_turns_of_conversations_widen_the_limit_as_calls_do() -> None:
+    turns = tuple((Message(role="user", content=f"turn {number}"),) for number in range(10))
+    cases = [a_case(f"c{number}", conversation=Conversation(turns=turns)) for number in range(64)]
+    conversations = Conversations(
+        speaker=lambda call: ScriptedSpeaker(Conversation(turns=turns), passed=always),
+        answer=lambda plan, raw: Answer(""),
+    )
+    seconds = 0.0
+
+    async def main() -> None:
+        nonlocal seconds
+        runner = a_runner()
+        environment = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"), conversations=conversations)
+        on_demand = OnDemand(runner, Simulated(), environment, virtual_clock(), concurrency=64)
+        await asyncio.gather(*(on_demand.execute(a_plan(case, runner)) for case in cases))
+        seconds = asyncio.get_running_loop().time()
+
+    run_virtually(main())
+
+    assert seconds <= 13  # the last begins after three turns of the first; 30 s where only whole conversations count
+
+
+async def always(so_far: RawExecution) -> bool:
+    return True

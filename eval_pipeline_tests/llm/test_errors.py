@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
-from eval_pipeline_tests.llm.client_calls import error_of
+from eval_pipeline.llm.client import ChatClient
+from eval_pipeline.llm.errors import ModelError
+from eval_pipeline.llm.model import Options
+from eval_pipeline_tests.llm.client_calls import QUESTION, error_of
 from eval_pipeline_tests.llm.providers import ANTHROPIC, GEMINI, OPENAI, OPENROUTER, RESPONSES, Provider, sse, streamed
 from eval_pipeline_tests.local_server import Reply, json_reply
 
@@ -199,3 +204,16 @@ def test_a_stream_too_says_when_to_come_back() -> None:
     reply = during(GEMINI, google(429, "RESOURCE_EXHAUSTED", "Quota", WAIT))
 
     assert error_of("gemini", reply, stream=True).retry_after_s == 34.5
+
+
+def test_an_error_of_the_library_within_a_broken_connection_is_one_of_the_network() -> None:
+    def breaks(request: httpx.Request) -> httpx.Response:
+        raise AttributeError("'NoneType' object has no attribute 'getall'")
+
+    client = ChatClient("http://host.example:1", transport=httpx.MockTransport(breaks))
+
+    with pytest.raises(ModelError) as raised:
+        asyncio.run(client.model(Options(model="m")).complete(QUESTION, timeout_s=1.0))
+
+    assert (raised.value.failure.id, raised.value.retryable) == ("connection", True)
+    assert "host.example" in str(raised.value)
