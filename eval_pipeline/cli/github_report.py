@@ -14,7 +14,6 @@ from pathlib import Path
 
 from eval_pipeline.leaderboards.show import percent
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
 MOST_ANNOTATIONS = 50
@@ -51,15 +50,10 @@ def repository_root(folder: Path) -> Path:
     return next((each for each in (folder.absolute(), *folder.absolute().parents) if (each / ".git").exists()), folder)
 
 
-def annotation_lines(
-    failed: FailedCases, snapshots: Sequence[Snapshot], places: Mapping[tuple[str, str], CasePosition]
-) -> Iterator[str]:
-    """Yield the workflow commands of failed cases and snapshots, in one line each."""
+def annotation_lines(failed: FailedCases, places: Mapping[tuple[str, str], CasePosition]) -> Iterator[str]:
+    """Yield the workflow commands of failed cases, in one line each."""
     for case in failed.cases[:MOST_ANNOTATIONS]:
         yield _annotation(f"{case.case_id} > {case.runner}", _text_of(case), places.get((case.suite, case.case_id)))
-    for each in [each for each in snapshots if each.passed is False][:MOST_ANNOTATIONS]:
-        text = f"Snapshot verification [snapshot]\n{each.reason}"
-        yield _annotation(f"{each.case_id} > {each.runner}", text, places.get((each.suite, each.case_id)))
 
 
 def _text_of(case: FailedCase) -> str:
@@ -87,7 +81,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def summary(outcomes: Sequence[PairOutcome], failed: FailedCases, snapshots: Sequence[Snapshot]) -> str:
+def summary(outcomes: Sequence[PairOutcome], failed: FailedCases) -> str:
     """Return the summary of a step: a table of suites and runners, and the first failed cases."""
     lines = ["## Evaluation", "", "| Suite | Runner | Passed | Failed | Not graded | Pass rate |", "|" + " --- |" * 6]
     for outcome in outcomes:
@@ -95,13 +89,11 @@ def summary(outcomes: Sequence[PairOutcome], failed: FailedCases, snapshots: Seq
         rate = percent(counts.pass_rate) if counts.pass_rate is not None else "-"
         cells = (name.suite, name.runner, counts.passed, counts.failed, counts.errored, rate)
         lines.append(f"| {' | '.join(markdown(str(cell)) for cell in cells)} |")
-    above = [each for each in snapshots if each.passed is False]
-    total = failed.total + len(above)
-    if total:
-        lines += ["", f"### Failures ({total})", ""]
-        listed = [*map(_listed, failed.cases), *(_listed_snapshot(each) for each in above)][:_MOST_LISTED]
+    if failed.total:
+        lines += ["", f"### Failures ({failed.total})", ""]
+        listed = [_listed(case) for case in failed.cases[:_MOST_LISTED]]
         lines += listed
-        lines += [f"- …and {total - len(listed)} more"] if total > len(listed) else []
+        lines += [f"- …and {failed.total - len(listed)} more"] if failed.total > len(listed) else []
     return "\n".join(lines) + "\n"
 
 
@@ -109,10 +101,6 @@ def _listed(case: FailedCase) -> str:
     reason = " ".join((case.reason or "").split())[:300]
     where = markdown(f"{case.suite}/{case.case_id}")
     return f"- **{where}** with {markdown(case.runner)}: {markdown(case.label)}. {markdown(reason)}"
-
-
-def _listed_snapshot(each: Snapshot) -> str:
-    return f"- **{markdown(f'{each.suite}/{each.case_id}')}** with {markdown(each.runner)}: {markdown(each.reason)}"
 
 
 def markdown(text: str) -> str:

@@ -41,7 +41,6 @@ from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
-from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
@@ -147,7 +146,7 @@ def carry_out(
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
     if report is not None:
-        _report_to_github(selection, outcomes, result.outcomes, result.snapshots, to_stderr=as_json)
+        _report_to_github(selection, outcomes, result.outcomes, to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed, limit)
     else:
@@ -171,20 +170,15 @@ def _check_selection(selection: Selection, console: Console, missing_warehouse: 
 
 
 def _report_to_github(
-    selection: Selection,
-    outcomes: Sequence[PairOutcome],
-    by_plan: Sequence[PairOutcome],
-    taken: Sequence[Snapshot],
-    *,
-    to_stderr: bool,
+    selection: Selection, outcomes: Sequence[PairOutcome], by_plan: Sequence[PairOutcome], *, to_stderr: bool
 ) -> None:
     """Print annotations, and write the summary of the step."""
     warehouse, cases = selection.session.warehouse, selection.options.cases
     failed = failed_cases(warehouse, by_plan, cases, most=github_report.MOST_ANNOTATIONS)
     root = github_report.repository_root(selection.session.project.root)
-    for line in github_report.annotation_lines(failed, taken, github_report.places_of(outcomes, root)):
+    for line in github_report.annotation_lines(failed, github_report.places_of(outcomes, root)):
         echo(line, err=to_stderr)
-    github_report.write_summary(github_report.summary(outcomes, failed, taken))
+    github_report.write_summary(github_report.summary(outcomes, failed))
 
 
 def _check_required(selection: Selection, min_pass_rate: float | None) -> None:

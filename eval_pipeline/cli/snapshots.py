@@ -9,7 +9,6 @@ from rich.console import Console
 
 from eval_pipeline.cli.ending import Ending
 from eval_pipeline.cli.tables import print_line
-from eval_pipeline.failures import SNAPSHOT
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.snapshot_checks import SuiteSnapshots, mismatches
@@ -19,19 +18,17 @@ _MOST_SHOWN = 10
 
 
 def show_snapshots(console: Console, taken: Sequence[Snapshot], settings: SuiteSnapshots) -> None:
-    """Print new baselines, baselines that were not compared, and what is above them; nothing without snapshots."""
+    """Print new baselines and those that nothing was compared with; cases above them are among those that failed."""
     fresh = [each for each in taken if each.kind in ("created", "updated")]
     for suite in dict.fromkeys(each.suite for each in fresh):
         number = sum(each.suite == suite for each in fresh)
         place = show_path(settings[suite][1].file)
         print_line(console, f"{counted(number, 'token baseline')} taken: {place}", style="dim")
-    above = [each for each in taken if each.passed is False]
     others = [each for each in taken if each.kind == "not compared" and each.baseline is not None]
-    for style, listed in (("red", above), ("yellow", others)):
-        for each in listed[:_MOST_SHOWN]:
-            kind = f"{SNAPSHOT.label} [{SNAPSHOT.id}]: " if each.passed is False else ""
-            text = f"{each.suite}/{each.case_id}  {each.runner}  {kind}{each.reason}"
-            print_line(console, text, mark="tokens:", style=style)
+    for each in others[:_MOST_SHOWN]:
+        print_line(
+            console, f"{each.suite}/{each.case_id}  {each.runner}  {each.reason}", mark="tokens:", style="yellow"
+        )
 
 
 def with_snapshots(end: Ending, taken: Sequence[Snapshot]) -> Ending:

@@ -12,6 +12,7 @@ from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
+from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -21,7 +22,7 @@ class SweepContext:
     """What all pairs of one sweep share.
 
     `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes;
-    `clock` orders what is stored.
+    `clock` orders what is stored; `snapshots` compares tokens with baselines.
     """
 
     options: SweepOptions
@@ -33,6 +34,7 @@ class SweepContext:
     budget: Budget
     clock: OrderClock
     unfinished: Sequence[UnfinishedRefresh] = ()
+    snapshots: SnapshotChecks = NO_SNAPSHOTS
 
     @property
     def artifacts(self) -> Path:

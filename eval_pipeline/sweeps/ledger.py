@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eval_pipeline.executions.model import Execution, Plan
+from eval_pipeline.failures import SNAPSHOT
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.options import SweepOptions
@@ -21,7 +22,8 @@ class PairLedger:
     `reused` are the ids of stored executions that count, `deselected` those of them of whose plan another one was
     selected later; `rebinds` those whose verdict belongs to an older revision of the suite or the runner, has other
     tags, or is not the newest of its plan; `adoptions` those that an older version stored. `retried` are the ids of new
-    executions that count beside earlier ones.
+    executions that count beside earlier ones. `above_baseline` is whether a stored verdict that counts is one that a
+    token baseline failed.
     """
 
     pair: Pair
@@ -33,6 +35,8 @@ class PairLedger:
     rebinds: list[Rebind] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
+    above_baseline: bool = False
+    _failed_by_baselines: int = 0
 
     @property
     def current(self) -> list[str]:
@@ -84,7 +88,17 @@ class PairLedger:
                 self.rebinds.append(Rebind(stored.execution_id, revision))
             if status is not None:
                 self.counts.count(status)
+                self.above_baseline |= stored.failure_class == SNAPSHOT.id
         self.observer.plan_reused(self.pair, status)
+
+    def compare(self, failed: int, changed: int) -> None:
+        """Count what token baselines made of verdicts: how many more failed, and how many were stored again. The last
+        call counts."""
+        more = failed - self._failed_by_baselines
+        self._failed_by_baselines = failed
+        self.counts.passed -= more
+        self.counts.failed += more
+        self.counts.moved += changed
 
     def rescore(self, stored: StoredExecution, status: Status | None, *, updated: bool = False) -> None:
         """Count a stored execution with a new verdict; `updated`: only its cost is new."""

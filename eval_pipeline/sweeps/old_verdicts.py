@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.options import EVALUATE, NORMALIZE, SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
+from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 
@@ -48,7 +49,8 @@ def pairs_to_decide(pairs: Sequence[Pair], context: SweepContext) -> list[Pair]:
 
 def deciding(context: SweepContext) -> SweepContext:
     """Return the context of a sweep that brings verdicts up to date, calls no target and shows nothing."""
-    return replace(context, options=_verdicts_only(context.options), observer=SweepObserver())
+    options = _verdicts_only(context.options)
+    return replace(context, options=options, observer=SweepObserver(), snapshots=NO_SNAPSHOTS)
 
 
 def _asks_for_failed(options: SweepOptions) -> bool:

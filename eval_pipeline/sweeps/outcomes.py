@@ -93,13 +93,14 @@ class PairOutcome:
     """A pair that is done and stored.
 
     `error` is a fault of ours, in words; then nothing of the pair counts as done. `failures` are its rows of the table
-    `failure_classes`, None where there are none.
+    `failure_classes`, None where there are none; `snapshots` how its tokens compare with their baselines.
     """
 
     pair: Pair
     counts: SweepCounts
     error: str | None = None
     failures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
+    snapshots: Sequence[Snapshot] = ()
 
 
 class SweepObserver:
@@ -136,7 +137,7 @@ class SweepObserver:
         """Pairs are done and stored; those that were stored together come together."""
 
     def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
-        """The tokens of the finished pairs were compared with their baselines."""
+        """The tokens of pairs that just finished were compared with their baselines."""
 
     def waiting(self, text: str) -> None:
         """The sweep cannot go on until something else ends; `text` names it."""

@@ -45,6 +45,11 @@ class PairProgress:
         more = f" and {len(latest) - MOST_TURNS_SHOWN} more" if len(latest) > MOST_TURNS_SHOWN else ""
         return ", ".join(latest[:MOST_TURNS_SHOWN]) + more or None
 
+    def take_verdicts(self, outcome: PairOutcome) -> None:
+        """Count the verdicts as they were stored: token baselines may have made others of them."""
+        if outcome.error is None:
+            self.counts.passed, self.counts.failed = outcome.counts.passed, outcome.counts.failed
+
     @property
     def executed(self) -> int:
         """How many plans are done that were not reused."""
@@ -144,6 +149,7 @@ class ProgressCounter(SweepObserver):
             row = self.rows.get(outcome.pair.name)
             if row is not None:
                 row.finished, row.ended = True, self._clock()
+                row.take_verdicts(outcome)
         self._onward.pairs_finished(outcomes)
 
     def rate(self, row: PairProgress) -> float | None:

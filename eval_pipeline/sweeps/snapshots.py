@@ -24,10 +24,10 @@ from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.columns import Row
-from eval_pipeline.warehouse.token_usages import METRICS, Answer
+from eval_pipeline.warehouse.token_usages import METRICS, REASON, Answer
 
 VERSION = 1
-_AS_EXPECTED = ("passed", "expected-failed")
+AS_EXPECTED = ("passed", "expected-failed")
 _FIELDS = ("path", "metric", "tolerance")
 Kind = Literal["compared", "created", "updated", "not compared", "unmeasured"]
 
@@ -136,12 +136,15 @@ def _snake(name: Any) -> str:
 
 
 class BaselineFile:
-    """The baselines of a suite, by case and runner; entries that nobody asks for are kept."""
+    """The baselines of a suite, by case and runner; entries that nobody asks for are kept.
+
+    New baselines count once they are written: a comparison that is repeated gives what it gave before.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._changed = False
         self._entries: dict[str, dict[str, Any]] = self._read()
+        self._new: dict[str, dict[str, Any]] = {}
 
     def _read(self) -> dict[str, dict[str, Any]]:
         place = SourceLocation(show_path(self.file))
@@ -166,13 +169,17 @@ class BaselineFile:
         return entries
 
     def get(self, case_id: str, runner: str) -> Mapping[str, Any] | None:
-        """Return the baseline of a case × runner."""
+        """Return the baseline of a case × runner that answers are compared with."""
         return self._entries.get(f"{case_id}::{runner}")
+
+    def newest(self, case_id: str, runner: str) -> Mapping[str, Any]:
+        """Return the baseline of a case × runner as it will be written; empty without one."""
+        key = f"{case_id}::{runner}"
+        return self._new.get(key) or self._entries.get(key) or {}
 
     def put(self, snapshot: Snapshot, metric: str, now: datetime) -> None:
         """Take a new baseline."""
-        self._changed = True
-        self._entries[f"{snapshot.case_id}::{snapshot.runner}"] = {
+        self._new[f"{snapshot.case_id}::{snapshot.runner}"] = {
             "caseId": snapshot.case_id,
             "runnerId": snapshot.runner,
             "metric": camel(metric),
@@ -182,17 +189,22 @@ class BaselineFile:
         }
 
     def write(self) -> bool:
-        """Write the file if a baseline is new; return whether it was written."""
-        if self._changed:
-            document = {"version": VERSION, "entries": dict(sorted(self._entries.items()))}
-            partial = self.file.with_name(f".{self.file.name}.{os.getpid()}")
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            try:  # under a temporary name first: no reader sees a part of it
-                partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-                partial.replace(self.file)
-            finally:
-                partial.unlink(missing_ok=True)
-        return self._changed
+        """Write the file if a baseline is new; return whether it was written. What another process wrote into it in
+        the meantime remains. Raises OSError, and InputError for a file that is none of ours any more."""
+        if not self._new:
+            return False
+        entries = {**self._read(), **self._new}
+        document = {"version": VERSION, "entries": dict(sorted(entries.items()))}
+        partial = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        try:  # under a temporary name first: no reader sees a part of it
+            partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            partial.replace(self.file)
+        finally:
+            partial.unlink(missing_ok=True)
+        self._entries |= self._new
+        self._new = {}
+        return True
 
 
 def camel(metric: str) -> str:
@@ -224,7 +236,7 @@ def compare(
 def without_tried_again(answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers without those that did not pass and were tried again: the last one of a case decides."""
     last = {answer.case_id: answer.repetition for answer in sorted(answers, key=lambda each: each.repetition)}
-    return [each for each in answers if each.status in _AS_EXPECTED or each.repetition == last[each.case_id]]
+    return [each for each in answers if each.status in AS_EXPECTED or each.repetition == last[each.case_id]]
 
 
 def _compared(
@@ -235,7 +247,7 @@ def _compared(
     update: bool,
 ) -> Snapshot:
     suite, case_id, runner = place
-    passing = [answer for answer in answers if answer.status in _AS_EXPECTED]
+    passing = [answer for answer in answers if answer.status in AS_EXPECTED]
     models = {answer.model for answer in passing}
     values = [answer.tokens for answer in passing if answer.tokens is not None]
     facts: dict[str, Any] = {
@@ -247,7 +259,7 @@ def _compared(
     if len(passing) < len(answers):
         return Snapshot(kind="not compared", passed=None, reason="an answer did not pass: no baseline", **facts)
     if len(values) < len(passing):
-        reason = f"the comparison requires the provider's token metric {camel(settings.metric)}, which an answer lacks"
+        reason = f"{REASON}requires the provider's token metric {camel(settings.metric)}, which an answer lacks"
         return Snapshot(kind="unmeasured", passed=False, reason=reason, **facts)
     if known is None:
         return Snapshot(kind="created", passed=True, reason="baseline taken", **facts)
@@ -285,7 +297,7 @@ def _measured(settings: SnapshotSettings, values: Sequence[float], facts: dict[s
     )
     if not passed:
         key = f"{facts['case_id']} / {facts['runner']}"
-        reason = f"Snapshot mismatch for {reason}; key {key}; --update-snapshots accepts it as the new baseline"
+        reason = f"{REASON}mismatch for {reason}; key {key}; --update-snapshots accepts it as the new baseline"
     return Snapshot(kind="compared", passed=passed, reason=reason, allowed=float(allowed), **facts)
 
 
@@ -304,7 +316,7 @@ def _number(value: float) -> str:
 
 def snapshot_row(snapshot: Snapshot, metric: str, baselines: BaselineFile, sweep_id: str | None, now: datetime) -> Row:
     """Return the row of a comparison: its baseline as it is now."""
-    entry = baselines.get(snapshot.case_id, snapshot.runner) or {}
+    entry = baselines.newest(snapshot.case_id, snapshot.runner)
     return {
         "suite": snapshot.suite,
         "case_id": snapshot.case_id,

@@ -19,6 +19,8 @@ from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import Pair, count_plans, repetitions_of, strategy_of
 from eval_pipeline.sweeps.planned_pairs import planned_pair
+from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks
+from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
@@ -49,16 +51,32 @@ class FinishedPair:
         return self.rules.pair.ready.suite.revision
 
 
+@dataclass(frozen=True, slots=True)
+class _Destination:
+    """Where pairs are stored: the warehouse, the sweep, the clock that orders it, and what compares their tokens."""
+
+    warehouse: Warehouse
+    sweep_id: str
+    clock: OrderClock
+    snapshots: SnapshotChecks
+
+
 def store_pairs(
-    warehouse: Warehouse, sweep_id: str, pairs: Sequence[FinishedPair], clock: OrderClock
+    warehouse: Warehouse,
+    sweep_id: str,
+    pairs: Sequence[FinishedPair],
+    clock: OrderClock,
+    snapshots: SnapshotChecks = NO_SNAPSHOTS,
 ) -> Iterator[list[PairOutcome]]:
     """Store pairs, a bounded group in each transaction; yield the outcomes of each group.
 
     When a group cannot be stored, its pairs are stored one by one, so that only those at fault have an error.
     """
+    into = _Destination(warehouse, sweep_id, clock, snapshots)
     for group in _groups(pairs):
-        together = _store_together(warehouse, sweep_id, group, clock)
-        yield together or [_store_alone(warehouse, sweep_id, pair, clock) for pair in group]
+        outcomes = _store_together(into, group) or [_store_alone(into, pair) for pair in group]
+        snapshots.write(outcome.pair.name.suite for outcome in outcomes if outcome.error is None)
+        yield outcomes
 
 
 def _groups(pairs: Sequence[FinishedPair]) -> Iterator[list[FinishedPair]]:
@@ -76,14 +94,12 @@ def _bytes(group: Sequence[FinishedPair]) -> int:
     return sum(pair.journal.bytes for pair in group)
 
 
-def _store_together(
-    warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock
-) -> list[PairOutcome] | None:
+def _store_together(into: _Destination, group: Sequence[FinishedPair]) -> list[PairOutcome] | None:
     """All in one transaction; None when that failed, or is not worth while."""
     if len(group) < 2:
         return None
     try:
-        outcomes = warehouse.run(lambda connection: _store(warehouse, sweep_id, group, clock))
+        outcomes = into.warehouse.run(lambda connection: _store(into, group))
     except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
         _LOG.warning("%d pairs are stored one by one: %s", len(group), error)
         return None
@@ -92,12 +108,12 @@ def _store_together(
     return outcomes
 
 
-def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair, clock: OrderClock) -> PairOutcome:
+def _store_alone(into: _Destination, pair: FinishedPair) -> PairOutcome:
     try:
-        if warehouse.leases is None:  # readers of the journals need not wait for the whole of it
-            (outcome,) = _store(warehouse, sweep_id, [pair], clock)
+        if into.warehouse.leases is None:  # readers of the journals need not wait for the whole of it
+            (outcome,) = _store(into, [pair])
         else:  # again from its beginning where the server was lost
-            (outcome,) = warehouse.run(lambda connection: _store(warehouse, sweep_id, [pair], clock))
+            (outcome,) = into.warehouse.run(lambda connection: _store(into, [pair]))
         pair.journal.remove()
     except Exception as error:  # noqa: BLE001 — one pair that cannot be stored must not stop the others
         return failed_outcome(pair.rules, pair.ledger, error)
@@ -110,22 +126,29 @@ def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> Pa
     return PairOutcome(pair=rules.pair, counts=ledger.counts, error=text)
 
 
-def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock) -> list[PairOutcome]:
+def _store(into: _Destination, group: Sequence[FinishedPair]) -> list[PairOutcome]:
     for pair in group:
         pair.journal.flush()
-    warehouse.ingest(*(pair.journal.files for pair in group))
-    failures = warehouse.run(lambda connection: _settle(warehouse, sweep_id, group, clock))
+    into.warehouse.ingest(*(pair.journal.files for pair in group))
+    failures, compared = into.warehouse.run(lambda connection: _settle(into, group))
     return [
-        PairOutcome(pair=_as_counted(pair.rules), counts=pair.ledger.counts, failures=failures.get(pair.name))
+        PairOutcome(
+            pair=_as_counted(pair.rules),
+            counts=pair.ledger.counts,
+            failures=failures.get(pair.name),
+            snapshots=compared[pair.name],
+        )
         for pair in group
     ]
 
 
 def _settle(
-    warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock
-) -> Mapping[PairKey, pl.DataFrame]:
-    """Store what is beside the rows of the journals; return the failure classes by pair."""
+    into: _Destination, group: Sequence[FinishedPair]
+) -> tuple[Mapping[PairKey, pl.DataFrame], Mapping[PairKey, Sequence[Snapshot]]]:
+    """Store what is beside the rows of the journals; return the failure classes by pair, and how tokens compare."""
+    warehouse, sweep_id, clock = into.warehouse, into.sweep_id, into.clock
     _keep_reused(warehouse, sweep_id, group, clock.now())
+    compared = {pair.name: into.snapshots.check(warehouse, sweep_id, pair.rules, pair.ledger, clock) for pair in group}
     planned = [pair for pair in group if pair.ledger.counts.planned]
     if planned:
         counted = _count_answers(warehouse, sweep_id, planned)
@@ -133,7 +156,7 @@ def _settle(
         warehouse.write("sweep_pairs", rows)
     failures = _failure_classes(warehouse, planned, clock.now())
     record_changes(warehouse, [pair.name for pair in planned if pair.ledger.counts.changed])
-    return failures
+    return failures, compared
 
 
 def _as_counted(rules: PairRules) -> Pair:

@@ -46,7 +46,7 @@ from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
-from eval_pipeline.sweeps.snapshot_checks import snapshot_settings, take_snapshots
+from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks, snapshot_settings
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
@@ -72,13 +72,14 @@ def carry_out(
     stop: StopRequest | None = None,
     month: MonthBudget | None = None,
     before: Spending = NO_SPENDING,
+    snapshots: SnapshotChecks = NO_SNAPSHOTS,
 ) -> list[PairOutcome]:
     """Carry out pairs and return what became of them, in the order they finished. Raises Stopped after `stop`.
 
     The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
     is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
     and fallbacks; `clock` orders what is stored; `month` is the budget of the sweep's month,
-    `before` what the sweep spent in other processes.
+    `before` what the sweep spent in other processes; `snapshots` compares tokens with baselines.
     """
     observer = observer or SweepObserver()
     stop = stop or StopRequest()
@@ -91,6 +92,7 @@ def carry_out(
     if own is not None and budget.is_limited:
         own.spending.share(budget.totals, budget.see)
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
+    context = replace(context, snapshots=snapshots)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
@@ -99,6 +101,8 @@ def carry_out(
             for group in _as_they_finish(finished):
                 outcomes += group
                 observer.pairs_finished(group)
+                if taken := [each for outcome in group for each in outcome.snapshots]:
+                    observer.snapshots_taken(taken)
         stop.check()
     except BaseException:
         running.cancel()
@@ -120,7 +124,7 @@ def run_recorded(
     `joined` is a sweep that another process began and will end: these pairs are a part of it. Raises
     InputError before anything runs for token snapshots that cannot be compared.
     """
-    snapshots = snapshot_settings((pair.ready.suite for pair in pairs), session.project)
+    snapshots = SnapshotChecks(snapshot_settings((pair.ready.suite for pair in pairs), session.project))
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
     if joined is None and month is not None and month.doubt is not None:
         _LOG.warning("%s", month.doubt)
@@ -128,7 +132,7 @@ def run_recorded(
     with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
-            outcomes = carry_out(
+            return carry_out(
                 pairs,
                 options,
                 warehouse=session.warehouse,
@@ -139,9 +143,8 @@ def run_recorded(
                 stop=session.stop,
                 month=month,
                 before=before,
+                snapshots=snapshots,
             )
-        observer.snapshots_taken(take_snapshots(session, outcomes, snapshots, options, sweep_id))
-        return outcomes
 
 
 def _spent_before(session: ProjectSession, joined: str | None) -> Spending:
@@ -428,7 +431,8 @@ class _Sweep:
             for execution in executions
             if execution.fault is None
         ]
-        groups = store_pairs(self._context.warehouse, self._context.sweep_id, usable, self._context.clock)
+        context = self._context
+        groups = store_pairs(context.warehouse, context.sweep_id, usable, context.clock, context.snapshots)
         while (group := await asyncio.to_thread(next, groups, None)) is not None:
             self._report(group)
 

@@ -77,7 +77,8 @@ CAUSES = f"""
                    f.execution_id <> t.execution_id AND coalesce(
                        {_INPUT.format("fe")} <> {_INPUT.format("te")}, false)) AS other_case,
                f.normalizer <> t.normalizer AS normalizer, f.suite_revision <> t.suite_revision AS suite_changed,
-               f.status = 'error' AND f.decision_key = t.decision_key AS ungraded
+               f.status = 'error' AND f.decision_key = t.decision_key AS ungraded,
+               coalesce(f.failure_class, '') = 'snapshot' OR coalesce(t.failure_class, '') = 'snapshot' AS tokens
         FROM verdict_changes c JOIN verdicts t ON t.verdict_id = c.verdict_id
         LEFT JOIN verdicts f ON f.verdict_id = c.previous_id
         LEFT JOIN compared s ON s.change_id = c.verdict_id
@@ -93,6 +94,7 @@ CAUSES = f"""
                                      CASE WHEN threshold THEN 'threshold' END,
                                      CASE WHEN normalizer THEN 'normalizer' END), ''),
                     CASE WHEN deleted OR unrecorded THEN 'not recorded' WHEN ungraded THEN 'graded again'
+                         WHEN tokens THEN 'token snapshot'
                          WHEN suite_changed THEN 'suite' ELSE 'scored again' END) AS cause,
            evaluators, from_threshold, to_threshold, failure_class, reason, from_execution_id, to_execution_id,
            changed_at, sweep_id

@@ -18,7 +18,7 @@ def failed_case(**fields: str) -> FailedCase:
 def test_an_annotation_is_one_line_with_file_line_class_and_repetitions() -> None:
     failed = FailedCases(cases=(failed_case(failure_label="Wrong alias"),), total=1)
 
-    (line,) = annotation_lines(failed, [], {("s", "a,b"): CasePosition("suites/cases.py", 7)})
+    (line,) = annotation_lines(failed, {("s", "a,b"): CasePosition("suites/cases.py", 7)})
 
     assert line == (
         "::error title=a%2Cb > r%3A1,file=suites/cases.py,line=7::"
@@ -29,7 +29,7 @@ def test_an_annotation_is_one_line_with_file_line_class_and_repetitions() -> Non
 def test_nothing_that_a_target_writes_is_markdown_in_the_summary() -> None:
     failed = FailedCases(cases=(failed_case(reason="<b>*x*</b> | [a](http://x)\n# y"),), total=14)
 
-    text = summary([], failed, [])
+    text = summary([], failed)
 
     assert "\\<b\\>\\*x\\*\\</b\\> \\| \\[a\\]\\(http://x\\) \\# y" in text
     assert text.endswith("- …and 13 more\n")
