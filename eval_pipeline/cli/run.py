@@ -12,7 +12,7 @@ import click
 import polars as pl
 from rich.console import Console
 
-from eval_pipeline.cli import github_report
+from eval_pipeline.cli import case_summary, github_report
 from eval_pipeline.cli.ending import (
     Ending,
     PassRateLimit,
@@ -25,7 +25,7 @@ from eval_pipeline.cli.ending import (
 )
 from eval_pipeline.cli.gate import show_decision
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
-from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
+from eval_pipeline.cli.options import Selection, comma_separated, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.snapshots import show_snapshots, with_snapshots
@@ -54,11 +54,16 @@ MOST_PROBLEMS = 20
 WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 
-def _check_report(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value not in (None, "github"):
-        cure = "is not github; every other report is written after a run by `eval-pipeline export --format NAME`"
-        raise click.BadParameter(f"'{value}' {cure}")
-    return value
+REPORTS = ("github", "summary")
+
+
+def _check_reports(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    names = comma_separated(context, parameter, values)
+    for name in names:
+        if name not in REPORTS:
+            cure = f"is not {' or '.join(REPORTS)}; every other report is written after a run by"
+            raise click.BadParameter(f"'{name}' {cure} `eval-pipeline export --format NAME`")
+    return names
 
 
 @click.command(name="run")
@@ -74,9 +79,11 @@ def _check_report(context: click.Context, parameter: click.Parameter, value: str
 )
 @click.option(
     "--report",
-    metavar="[github]",
-    callback=_check_report,
-    help="Annotations and a step summary for GitHub Actions.",
+    "reports",
+    metavar="[github|summary]",
+    multiple=True,
+    callback=_check_reports,
+    help="github: annotations and a step summary; summary: each case with time and tokens, failures by class.",
 )
 def run_command(
     *,
@@ -85,7 +92,7 @@ def run_command(
     as_json: bool,
     quiet: bool,
     missing_warehouse: str | None,
-    report: str | None,
+    reports: tuple[str, ...],
     **selected: Any,
 ) -> None:
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
@@ -105,7 +112,7 @@ def run_command(
         min_pass_rate=min_pass_rate,
         require_go=require_go,
         missing_warehouse=missing_warehouse,
-        report=report,
+        reports=reports,
         is_whole=not (selected["suites"] or selected["runners_file"] or selection.session.broken),
     )
 
@@ -119,7 +126,7 @@ def carry_out(
     min_pass_rate: float | None = None,
     require_go: bool = False,
     missing_warehouse: str | None = None,
-    report: str | None = None,
+    reports: Sequence[str] = (),
     is_whole: bool = False,
 ) -> NoReturn:
     """Carry out a selection, show its boards and outcome, and end the process.
@@ -145,14 +152,14 @@ def carry_out(
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
-    if report is not None:
-        _report_to_github(selection, outcomes, result.outcomes, to_stderr=as_json)
+    _report(selection, outcomes, result, reports, to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed, limit)
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
-        show_failed_cases(console, failed, given_options(given))
+        if "summary" not in reports:
+            show_failed_cases(console, failed, given_options(given))
         show_snapshots(console, result.snapshots, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
         show_decision(console, selection.options.sweep, gate, limit.lines)
@@ -167,6 +174,23 @@ def _check_selection(selection: Selection, console: Console, missing_warehouse: 
     print_warnings(console, selection.warnings)
     selection.require_cases()
     settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
+
+
+def _report(
+    selection: Selection, outcomes: Sequence[PairOutcome], result: SweepRun, reports: Sequence[str], *, to_stderr: bool
+) -> None:
+    """Write the reports of these names."""
+    if "github" in reports:
+        _report_to_github(selection, outcomes, result.outcomes, to_stderr=to_stderr)
+    if "summary" in reports and not to_stderr and result.problem != INTERRUPTED:
+        _show_summary(selection, result.outcomes)
+
+
+def _show_summary(selection: Selection, outcomes: Sequence[PairOutcome]) -> None:
+    """Print each case, and failures by class."""
+    warehouse, cases = selection.session.warehouse, selection.options.cases
+    failed = failed_cases(warehouse, outcomes, cases, most=case_summary.MOST_FAILURES)
+    case_summary.show_summary(table_console(), warehouse, outcomes, failed, cases)
 
 
 def _report_to_github(

@@ -111,6 +111,7 @@ def _mismatch(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         theirs.get(word, word.replace("Snapshot check requires provider ", "")) for word in asserted["error_contains"]
     ]
     (reason,) = (reason for _, reason in values["snapshots"])
+    assert [(each["status"], each["class"]) for each in values["verdicts"]] == [("failed", "snapshot")]
     assert values["code"] == 1
     assert all(word in reason for word in words), reason
     assert asserted["failureClass"]["label"] in values["out"]
@@ -238,12 +239,14 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "tolerance-is-exceeded": Scenario(
         check=_mismatch,
+        options=("--report", "summary"),
         tokens=(120,),
         prepare=_write_baseline(100),
         suite="suite = [Case(id='alpha', prompt='2', check=passes)]\n" + _SNAPSHOTS.format(absolute=10),
     ),
     "metric-is-unavailable": Scenario(
         check=_mismatch,
+        options=("--report", "summary"),
         prepare=_write_baseline(100),
         suite="suite = [Case(id='alpha', prompt='2', check=passes)]\n" + _SNAPSHOTS.format(absolute=10),
     ),
