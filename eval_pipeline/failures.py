@@ -77,6 +77,7 @@ NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HAR
 
 ASSERT_HOOK = FailureClass("assert-hook", "Assert hook crash", Origin.GRADER)
 EVALUATOR = FailureClass("evaluator", "Evaluator returned no score", Origin.GRADER)
+GRADER_MISSING = FailureClass("grader", "No grader for this case", Origin.GRADER)
 NO_EVALUATORS = FailureClass("no-evaluators", "Nothing evaluates this case", Origin.GRADER)
 
 SIMULATOR_FAULT = FailureClass("simulator-fault", "Simulated user said nothing usable", Origin.SIMULATOR)

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from eval_pipeline.cli.suite_warnings import and_more
 from eval_pipeline.errors import (
     NOWHERE,
     EvalPipelineError,
@@ -155,8 +156,11 @@ def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[
     for errors in by_suite.values():
         more = f" (and {counted(len(errors) - 1, 'other runner')} in this suite)" if len(errors) > 1 else ""
         yield Finding(severity="warning", message=f"run refuses it: {errors[0].problem}{more}", place=errors[0].place)
-    ungraded = [error for errors_of in checked.ungraded.values() for error in errors_of.values()]
-    for error in {str(error): error for error in ungraded}.values():
+    for error, number in checked.without_grader:
+        message = f"run does not execute it: {error.problem}{and_more(number)}"
+        yield Finding(severity="warning", message=message, place=error.place)
+    invalid = [error for errors_of in checked.invalid.values() for error in errors_of.values()]
+    for error in {str(error): error for error in invalid}.values():
         yield Finding(severity="warning", message=f"run leaves it out: {error.problem}", place=error.place)
     for name, error in unlimited_sweeps(session, pairs):
         yield _warning(f"run --sweep {name} refuses it: {error.problem}")

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from eval_pipeline.cli.suite_warnings import grouped_warnings, require_no_warnings
+from eval_pipeline.cli.suite_warnings import and_more, grouped_warnings, require_no_warnings
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
@@ -334,7 +334,8 @@ def _known_before(
     session: ProjectSession, suites: list[Suite], pairs: list[PairKey], checked: Preflight, *, strict: bool
 ) -> Sequence[str]:
     """Return the warnings about suites and money. Raises InputErrors for a warning with `strict`."""
-    about_money = [*checked.warnings, *_missing_graders(session, pairs, checked)]
+    unexecuted = (f"{error}; not executed{and_more(number)}" for error, number in checked.without_grader)
+    about_money = [*checked.warnings, *unexecuted, *_missing_graders(session, pairs, checked)]
     if strict:
         require_no_warnings(suites, about_money)
     return [*grouped_warnings(suites), *about_money]
@@ -342,10 +343,11 @@ def _known_before(
 
 def _missing_graders(session: ProjectSession, pairs: list[PairKey], checked: Preflight) -> Iterator[str]:
     """Yield a warning for each runner whose grader does not exist; no evaluator of its pairs needs it."""
-    needless = [pair for pair in pairs if pair not in checked.errors and pair not in checked.ungraded]
-    runners = {runner.address: runner for runner in map(session.runner_of, needless)}
-    for problem in (runner.missing_grader for runner in runners.values()):
-        if problem is not None:
+    named = checked.errors.keys() | checked.ungraded.keys()
+    needed = {session.runner_of(pair).address for pair in pairs if pair in named}
+    runners = {runner.address: runner for runner in map(session.runner_of, pairs)}
+    for address, problem in ((address, runner.missing_grader) for address, runner in runners.items()):
+        if problem is not None and address not in needed:
             yield f"{problem}; nothing that is carried out now needs this grader"
 
 
@@ -359,8 +361,8 @@ def _checked_before_money(session: ProjectSession, pairs: list[PairKey], options
 
 
 def _ungraded(checked: Preflight) -> Iterator[InputError]:
-    """Yield the reason of each case that cannot be graded, of pairs without any other case once."""
-    reasons = [*checked.errors.values(), *(error for errors in checked.ungraded.values() for error in errors.values())]
+    """Yield the reason of each case that no grader can grade as it is, of pairs without any other case once."""
+    reasons = [*checked.errors.values(), *(error for errors in checked.invalid.values() for error in errors.values())]
     yield from {str(reason): reason for reason in reasons}.values()
 
 

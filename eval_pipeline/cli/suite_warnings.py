@@ -24,6 +24,11 @@ def grouped_warnings(suites: Iterable[Suite]) -> list[str]:
     return [*lines[:MOST_WARNINGS], f"… and {counted(hidden, 'more problem')} (listed by eval-pipeline validate)"]
 
 
+def and_more(number: int) -> str:
+    """Return how many others there are like one that is shown, of `number` in all."""
+    return f" (and {number - 1:,} more like this)" if number > 1 else ""
+
+
 def require_no_warnings(suites: Iterable[Suite], others: Sequence[str]) -> None:
     """Raise InputErrors with every warning: that is what --strict means."""
     errors = [InputError(_problem(warning), _place(warning)) for warning in dict.fromkeys(_warnings(suites))]
@@ -45,5 +50,4 @@ def _place(warning: str) -> SourceLocation:
 
 
 def _line(warnings: Sequence[str]) -> str:
-    others = len(warnings) - 1
-    return f"{warnings[0]} (and {others} more like this)" if others else warnings[0]
+    return warnings[0] + and_more(len(warnings))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eval_pipeline.scores.evaluate import BoundEvaluator, grader_uses, requires_client
 from eval_pipeline.sweeps.context import SweepContext
-from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.grading import Graders, MissingGrader
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.columns import Row
@@ -16,13 +16,17 @@ def spec_row(bound: BoundEvaluator, pair: Pair, context: SweepContext) -> Row:
 
 
 def graders_of(bound: BoundEvaluator, pair: Pair, graders: Graders) -> list[Row] | None:
-    """Return the graders of an evaluator: runner, model, the suite's settings and revision; None where it has none."""
+    """Return the graders of an evaluator: runner, model, the suite's settings and revision; None where it has none, or
+    they are missing."""
     evaluator = bound.evaluator
     if not requires_client(evaluator):
         return None
     described: list[Row] = []
     for use in grader_uses(evaluator):
-        runner = graders.choose(pair.runner, use.name)
+        try:
+            runner = graders.choose(pair.runner, use.name)
+        except MissingGrader:
+            continue
         revision = graders.revision(pair.runner, use.name, use.settings)
         settings = dict(use.settings)
         model = settings.get("model") or runner.model

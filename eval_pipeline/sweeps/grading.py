@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, UnknownName
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.identity import runner_revision
@@ -40,9 +40,18 @@ from eval_pipeline.warehouse.replies import Replies
 _LOG = logging.getLogger(__name__)
 GRADING = "(grading)"
 RESPONSE_FORMAT = "response_format"
+_NO_GRADER = "(no grader)"
 _KEPT = 1_000
 SELF_GRADING = frozenset({"chat"})
 """Adapters whose runner grades its own answers where no grader is named; an agent never does."""
+
+
+class MissingGrader(InputError):
+    """No runner is there that could grade: what needs one is not executed, and has no score."""
+
+    def at(self, place: SourceLocation) -> MissingGrader:
+        """Return the same problem at another location."""
+        return MissingGrader(self.problem, place)
 
 
 class SchemaRefused(Exception):
@@ -75,29 +84,32 @@ class Graders:
     def choose(self, runner: Runner, requested: str | None) -> Runner:
         """Return the runner that grades answers of `runner`: forced, requested, the runner's own, the default, itself.
 
-        Raises InputError when no runner applies.
+        Raises MissingGrader when no runner applies.
         """
         name = self.forced or requested or runner.grader or self.default
         if not (self.forced or requested) and runner.missing_grader is not None:
-            raise InputError(f"cannot be graded: {runner.missing_grader}")
+            raise MissingGrader(f"cannot be graded: {runner.missing_grader}")
         if name is not None:
             chosen = self._named(name, runner.place)
             self.secrets.update(chosen.secrets)
             return chosen
         if runner.adapter in SELF_GRADING:
             return runner
-        raise InputError(
+        raise MissingGrader(
             f"needs a grader for the answers of '{runner.name}': name a runner with --grader, as `grader` of the "
             "runner, as `target` of the evaluator, or under `defaults` in eval-pipeline.yaml"
         )
 
     def revision(self, runner: Runner, requested: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
-        """Return the identity of that grader, part of a score's identity.
+        """Return the identity of that grader, part of a score's identity; a missing one has an identity, too.
 
-        Raises InputError when there is none or when it does not have one of the settings. The command line's grader
-        grades without the settings that it does not have: it is put in place of all others.
+        Raises InputError when it does not have one of the settings. The command line's grader grades without the
+        settings that it does not have: it is put in place of all others.
         """
-        grader = self.choose(runner, requested)
+        try:
+            grader = self.choose(runner, requested)
+        except MissingGrader:
+            return _NO_GRADER
         if settings and self.forced is None:
             accepted_settings(grader, settings).check()
         if grader.address not in self._revisions:
@@ -157,7 +169,7 @@ class Graders:
         try:
             return self.named(name, place)
         except UnknownName as error:
-            raise InputError(f"cannot be graded: {error.problem}") from None
+            raise MissingGrader(f"cannot be graded: {error.problem}") from None
 
     async def _call(
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int

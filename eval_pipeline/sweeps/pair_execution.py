@@ -12,7 +12,7 @@ from eval_pipeline.executions.conversations import ScriptedSpeaker, Speaker
 from eval_pipeline.executions.engine import SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, TargetFailure
 from eval_pipeline.executions.simulated_user import SimulatedSpeaker
-from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, STOPPED
+from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, GRADER_MISSING, STOPPED
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.case_list import traits_of
@@ -159,6 +159,8 @@ class PairExecution:
             return TargetFailure(BUDGET_EXCEEDED, f"not {'tried again' if attempts else 'executed'}: {reason}")
         if attempts:
             return None
+        if (without_grader := self.pair.ungraded.get(plan.case.id)) is not None:
+            return TargetFailure(GRADER_MISSING, f"not executed: {without_grader.problem}")
         if self._stopped:
             return TargetFailure(STOPPED, "not executed: the suite stops at the first error")
         if plan.case.on_dependency_failure != "run" and self._queue is not None and self._queue.lacks(plan):

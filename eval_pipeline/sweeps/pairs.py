@@ -51,6 +51,7 @@ class Pair:
 
     `revision` is the runner's, `identity` more of it (None: nothing but the revision); `contents` finds what workspaces
     depend on beside their specs; `runner_named` finds the simulators of its cases, `revisions` are theirs by name.
+    `ungraded` has the cases that have no grader, each with its reason: they are planned and not executed.
     """
 
     ready: ValidatedSuite
@@ -60,6 +61,7 @@ class Pair:
     contents: WorkspaceContents | None = None
     runner_named: RunnerNamed | None = field(default=None, repr=False, compare=False)
     revisions: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    ungraded: Mapping[str, InputError] = field(default_factory=dict, repr=False, compare=False)
     name: PairKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

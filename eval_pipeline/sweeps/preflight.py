@@ -22,7 +22,7 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grader_settings import accepted_settings
-from eval_pipeline.sweeps.grading import Graders, graded_part
+from eval_pipeline.sweeps.grading import Graders, MissingGrader, graded_part
 from eval_pipeline.sweeps.month_budgets import month_limit
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, reviewer_of, simulator_of
@@ -39,17 +39,33 @@ class Preflight:
     """What is known before money is spent.
 
     `errors` are the reasons of pairs that cannot be carried out, of `unlimited` ones that no budget in USD can hold.
-    `ungraded` has the cases that no grader can grade of the other pairs, each with its reason.
+    Of the other pairs `ungraded` has the cases whose grader is missing, `invalid` those whose grader cannot be used as
+    they use it, each with its reason. A pair without any other case is among the errors where no pair has one.
     """
 
     errors: Mapping[PairKey, InputError]
     warnings: Sequence[str]
     unlimited: frozenset[PairKey] = frozenset()
     ungraded: Mapping[PairKey, Mapping[str, InputError]] = field(default_factory=dict)
+    invalid: Mapping[PairKey, Mapping[str, InputError]] = field(default_factory=dict)
 
     def usable(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Return the pairs that can be carried out; their cases without a grader are among their errors."""
-        return [_gradable(pair, self.ungraded.get(pair.name, {})) for pair in pairs if pair.name not in self.errors]
+        """Return the pairs that can be carried out; their invalid cases are among their errors."""
+        return [
+            replace(_valid(pair, self.invalid.get(pair.name, {})), ungraded=self.ungraded.get(pair.name, {}))
+            for pair in pairs
+            if pair.name not in self.errors
+        ]
+
+    @property
+    def without_grader(self) -> list[tuple[InputError, int]]:
+        """Each reason why a grader is missing, at its first case, with the number of cases × runners that have it."""
+        reasons: dict[tuple[str, str], tuple[InputError, int]] = {}
+        for pair, cases in self.ungraded.items():
+            for error in cases.values():
+                first, number = reasons.get((pair.suite, error.problem), (error, 0))
+                reasons[pair.suite, error.problem] = first, number + 1
+        return list(reasons.values())
 
 
 def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions) -> Preflight:
@@ -58,13 +74,16 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
     errors: dict[PairKey, InputError] = {}
     unlimited: set[PairKey] = set()
     ungraded: dict[PairKey, Mapping[str, InputError]] = {}
+    invalid: dict[PairKey, Mapping[str, InputError]] = {}
     self_graded: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
-        used, without_grader = graders_of(pair, graders, options)
-        if without_grader and not _has_others(pair, without_grader, options):
-            errors[pair.name] = next(iter(without_grader.values()))
-        elif without_grader:
-            ungraded[pair.name] = without_grader
+        used, unusable = graders_of(pair, graders, options)
+        missing = {case: error for case, error in unusable.items() if isinstance(error, MissingGrader)}
+        if unusable and not missing and not _has_others(pair, unusable, options):
+            errors[pair.name] = next(iter(unusable.values()))
+        elif unusable:
+            ungraded |= {pair.name: missing} if missing else {}
+            invalid[pair.name] = {case: error for case, error in unusable.items() if case not in missing}
         if (error := _simulator_error(pair, options)) is not None:
             errors.setdefault(pair.name, error)
         if (error := _mock_error(pair, options)) is not None:
@@ -76,7 +95,10 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             if grades_itself(pair.runner, grader):
                 self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
     warnings = [self_grading(*names, suites) for names, suites in self_graded.items()]
-    return Preflight(errors, warnings, frozenset(unlimited), ungraded)
+    if not any(_has_others(pair, ungraded.get(pair.name, ()), options) for pair in pairs if pair.name not in errors):
+        errors = {name: next(iter(cases.values())) for name, cases in ungraded.items()} | errors
+        ungraded = {}
+    return Preflight(errors, warnings, frozenset(unlimited), ungraded, invalid)
 
 
 def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
@@ -117,9 +139,9 @@ def _mock_error(pair: Pair, options: SweepOptions) -> InputError | None:
     return None
 
 
-def _has_others(pair: Pair, without_grader: Collection[str], options: SweepOptions) -> bool:
+def _has_others(pair: Pair, ungraded: Collection[str], options: SweepOptions) -> bool:
     """Return whether a pair has a case that can be graded."""
-    return any(case.id not in without_grader for case in _cases_of(pair, options))
+    return any(case.id not in ungraded for case in _cases_of(pair, options))
 
 
 def _cases_of(pair: Pair, options: SweepOptions) -> Iterator[Case]:
@@ -127,12 +149,12 @@ def _cases_of(pair: Pair, options: SweepOptions) -> Iterator[Case]:
     return pair_cases(pair.ready.suite, pair.runner, options.cases.whole, any_runner=options.any_runner)
 
 
-def _gradable(pair: Pair, without_grader: Mapping[str, InputError]) -> Pair:
-    if not without_grader:
+def _valid(pair: Pair, invalid: Mapping[str, InputError]) -> Pair:
+    if not invalid:
         return pair
     suite = pair.ready.suite
-    cases = case_list(case for case in suite.cases if case.id not in without_grader)
-    errors = (*pair.ready.errors, *without_grader.values())
+    cases = case_list(case for case in suite.cases if case.id not in invalid)
+    errors = (*pair.ready.errors, *invalid.values())
     return replace(pair, ready=ValidatedSuite(suite=replace(suite, cases=cases), errors=errors))
 
 

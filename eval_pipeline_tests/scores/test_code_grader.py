@@ -350,6 +350,7 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
         ({"command": "x", "timeout_s": 0}, "timeout_s"),
         ({"command": "x", "on_error": "ignore"}, "on_error"),
         ({"command": ["python3", "missing.py"]}, "no file 'missing.py'"),
+        ({"command": ["bun", "run", "../missing.ts"]}, "no file '../missing.ts'"),
         ({"command": "x", "cwd": "nowhere"}, "no file or folder 'nowhere'"),
         ({"command": "x", "cwd": "a-file"}, "'a-file' is not a folder"),
     ],

@@ -1,5 +1,5 @@
-"""Targets that are coding agents with models of another provider: settings of pi and of Copilot → arguments and
-environment variables of their commands."""
+"""Targets that are coding agents: settings of Codex, pi and Copilot → arguments and environment variables of their
+commands."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ _COPILOT_VARIABLES = {
     "api_format": "COPILOT_PROVIDER_WIRE_API", "wire_api": "COPILOT_PROVIDER_WIRE_API",
     "github_token": "COPILOT_GITHUB_TOKEN",
 }  # fmt: skip
+
+
+def codex_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of the agent `codex`: how much it reasons is an option."""
+    effort = entry.pop("model_reasoning_effort", None)
+    return entry if effort is None else _with(entry, ["-c", f"model_reasoning_effort={effort}"], {})
 
 
 def pi_entry(entry: dict[str, Any]) -> dict[str, Any]:

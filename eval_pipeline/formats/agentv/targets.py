@@ -15,7 +15,13 @@ from typing import Any
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.executions.adapters.mock import DEFAULT_RESPONSE
 from eval_pipeline.executions.runner_files import JsonMap, RunnerEntry, RunnersFormat
-from eval_pipeline.formats.agentv.agent_targets import COPILOT_SETTINGS, PI_SETTINGS, copilot_entry, pi_entry
+from eval_pipeline.formats.agentv.agent_targets import (
+    COPILOT_SETTINGS,
+    PI_SETTINGS,
+    codex_entry,
+    copilot_entry,
+    pi_entry,
+)
 from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, names_in
 from eval_pipeline.parsing.source import FieldPath, Source
 
@@ -79,6 +85,7 @@ _OPENAI = {**_MODEL, **_ADDRESS, "api_format": "api_format", "deployment": "mode
 _AZURE = {**_OPENAI, "resource": "base_url", "version": "api_version", "api_version": "api_version"}
 _AWS = {name: name for name in ("region", "access_key_id", "secret_access_key", "session_token")}
 _GOOGLE = {"project": "project", "region": "region", "location": "region", "credentials": "credentials"}
+_NAMED_MODEL = {**_MODEL, **_ADDRESS, "deployment": "model", "variant": "model"}
 _KEY = frozenset({"api_key", "model"})
 _CLI = {
     "command": "command", "cwd": "cwd", "files_format": "files_format", "healthcheck": "healthcheck",
@@ -92,7 +99,7 @@ _AGENT = {
     "model": "model", "executable": "executable", "command": "executable", "binary": "executable", "args": "args",
     "arguments": "args", "cwd": "cwd", "system_prompt": "system",
 }  # fmt: skip
-_LOGS = frozenset({"log_dir", "log_directory", "log_format", "stream_log"})
+_LOGS = frozenset({"log_dir", "log_directory", "log_format", "log_output_format", "stream_log"})
 
 
 def _chat(wire: str, names: Mapping[str, str], needs: frozenset[str], **always: Any) -> Provider:
@@ -119,6 +126,13 @@ _COPILOT = Provider(
     always={"agent": "copilot"},
     finish=copilot_entry,
 )
+_CODEX = Provider(
+    adapter="agent",
+    names={**_AGENT, "model_reasoning_effort": "model_reasoning_effort"},
+    ignored=_LOGS,
+    always={"agent": "codex"},
+    finish=codex_entry,
+)
 _PI = Provider(
     adapter="agent",
     names={**_AGENT, **{name: name for name in PI_SETTINGS}},
@@ -129,14 +143,14 @@ _PI = Provider(
 _PROVIDERS: dict[str, Provider] = {
     "openai": Provider(adapter="chat", names=_OPENAI, needs=_KEY, retries=True),
     "azure": _chat("azure", _AZURE, _KEY | {"endpoint", "resource", "base_url", "deployment"}),
-    "openrouter": _chat("openrouter", {**_MODEL, **_ADDRESS}, _KEY),
-    "anthropic": _chat("anthropic", {**_MODEL, **_ADDRESS, "thinking_budget": "thinking_budget"}, _KEY),
-    "gemini": _chat("gemini", {**_MODEL, **_ADDRESS}, frozenset({"api_key"}), model="gemini-2.5-flash"),
+    "openrouter": _chat("openrouter", _NAMED_MODEL, _KEY),
+    "anthropic": _chat("anthropic", {**_NAMED_MODEL, "thinking_budget": "thinking_budget"}, _KEY),
+    "gemini": _chat("gemini", _NAMED_MODEL, frozenset({"api_key"}), model="gemini-2.5-flash"),
     "bedrock": _chat("bedrock", {**_MODEL, **_ADDRESS, **_AWS}, frozenset({"model", *_AWS})),
     "vertex": _chat("vertex", {**_MODEL, **_ADDRESS, **_GOOGLE}, frozenset({"model", "project"})),
     "copilot-sdk": _COPILOT,
     "cli": _CLI_PROVIDER,
-    "codex": _agent("codex"),
+    "codex": _CODEX,
     "claude": _agent("claude-code", "max_turns", "max_budget_usd"),
     "copilot-cli": _COPILOT,
     "pi-cli": _PI,
@@ -148,6 +162,7 @@ _PROVIDERS: dict[str, Provider] = {
     "mock": Provider(
         adapter="mock",
         names={"response": "response", "responses": "responses"},
+        ignored=frozenset({"trace"}),
         finish=_some_response,
     ),
     "replay": Provider(
@@ -287,7 +302,7 @@ def _check(key: str, value: Any, name: str, provider: Provider, at: FieldPath, s
     if key == "api_key" and isinstance(value, str) and not is_placeholder(value):
         cure = "put it into the environment or .env, and write api_key: ${{ ITS_NAME }}"
         raise source.error(at, f"a key does not belong into this file: {cure}")
-    if key in known:
+    if key in known or (key == "provider_batching" and value is False):
         return
     snake = _CAMEL.sub(lambda letter: f"_{letter[0].lower()}", key)
     if key in _REMOVED or snake in _REMOVED:

@@ -80,10 +80,11 @@ def command_content(argv: Sequence[str], cwd: Path, roots: Sequence[Path] = ()) 
 
 
 def _script(argv: Sequence[str]) -> str | None:
-    """Return the script in a command that consists of an interpreter and a script, else None."""
-    if len(argv) < 2 or not Path(argv[0]).name.startswith(_INTERPRETERS):
+    """Return the script in a command that consists of an interpreter (`bun`, `bun run`) and a script, else None."""
+    if not argv or not Path(argv[0]).name.startswith(_INTERPRETERS):
         return None
-    return argv[1] if Path(argv[1]).suffix in _SCRIPTS and not argv[1].startswith("-") else None
+    word = next((word for index, word in enumerate(argv[1:]) if index or word != "run"), "")
+    return word if Path(word).suffix in _SCRIPTS and not word.startswith("-") else None
 
 
 def _named_files(argv: Sequence[str], cwd: Path) -> Iterator[tuple[str, Path]]:

@@ -79,19 +79,41 @@ def test_a_grader_target_that_names_nothing_is_an_error_where_a_test_needs_it(tm
     assert "cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'" in planned.err
 
 
-def test_a_missing_grader_leaves_out_the_tests_that_need_it_and_no_others(tmp_path: Path) -> None:
+def test_a_missing_grader_is_an_error_of_the_tests_that_need_it_and_of_no_others(tmp_path: Path) -> None:
     graded = GREETING.replace("assertions: [{type: contains, value: hello}]", "")
     mixed = GREETING + "  - {id: graded, input: hi, criteria: is polite, execution: {skip_defaults: true}}\n"
     files = {"evals/graded.yaml": graded, "evals/mixed.yaml": mixed}
     project = an_agentv_project(tmp_path, {".agentv/targets.yaml": LOST_GRADER, **files})
 
+    planned = project("plan", "evals")
     ran = project("run", "evals")
 
-    assert ran.code == 2
-    assert project.ask("SELECT suite, case_id, status FROM current_verdicts ORDER BY ALL") == [
-        ("mixed", "kind", "passed"), ("mixed", "rude", "failed"),
-    ]  # fmt: skip
-    assert ran.err.count("cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'") >= 2
+    assert (planned.code, ran.code) == (0, 1)
+    for answer in (planned, ran):
+        assert "there are: default; not executed (and 1 more like this)" in answer.err
+        assert answer.err.count("no runner 'judge'; there are: default; not executed") == 2
+        assert "nothing that is carried out" not in answer.err
+    assert project.ask("SELECT suite, case_id, status, failure_class FROM current_verdicts ORDER BY ALL") == [
+        ("graded", "kind", "error", "grader"),
+        ("graded", "rude", "error", "grader"),
+        ("mixed", "graded", "error", "grader"),
+        ("mixed", "kind", "passed", None),
+        ("mixed", "rude", "failed", "assertion"),
+    ]
+
+
+def test_tests_whose_grader_was_missing_are_carried_out_once_it_is_there(tmp_path: Path) -> None:
+    mixed = GREETING + "  - {id: graded, input: hi, criteria: is polite, execution: {skip_defaults: true}}\n"
+    project = an_agentv_project(tmp_path, {".agentv/targets.yaml": LOST_GRADER, "evals/mixed.yaml": mixed})
+    project("run", "evals", "--quiet")
+    project.write("grade.json", '{"score": 1}')
+    judge = f"  - {{name: judge, provider: cli, command: 'cat {tmp_path}/grade.json > {{OUTPUT_FILE}}'}}\n"
+    project.write(".agentv/targets.yaml", LOST_GRADER + judge)
+
+    ran = project("run", "evals")
+
+    assert "1 executed, 2 reused" in ran.err
+    assert project.ask("SELECT status, score FROM current_verdicts WHERE case_id = 'graded'") == [("passed", 1.0)]
 
 
 def test_what_every_suite_inherits_from_the_project_file_is_one_warning(tmp_path: Path) -> None:
