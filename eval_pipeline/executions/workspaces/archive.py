@@ -98,10 +98,10 @@ def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int, cleaner: _Clean
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=headers) as tar:
         if headers:
             tar.addfile(_top())  # headers are read with the first entry
-        for path in _paths(folder):
-            name = path.relative_to(folder).as_posix()
-            member = _member(tar, path, name) if name not in same else None
-            if member is None:
+        for name in _names(folder):
+            path = folder / name if name not in same else None
+            member = _member(tar, path, name) if path is not None else None
+            if path is None or member is None:
                 continue
             total += member.size
             if total > most_bytes:
@@ -116,11 +116,14 @@ def _top() -> tarfile.TarInfo:
     return member
 
 
-def _paths(folder: Path) -> Iterator[Path]:
+def _names(folder: Path) -> Iterator[str]:
+    """Yield the paths of everything below a folder, relative to it."""
+    begin = len(str(folder)) + 1
     for parent, folders, names in os.walk(folder):
         folders.sort()
+        above = f"{parent[begin:]}/" if len(parent) > begin else ""
         for name in sorted([*folders, *names]):
-            yield Path(parent, name)
+            yield f"{above}{name}"
 
 
 def _member(tar: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +14,7 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import folder_beneath
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, failure_of_workspace, suite_payload
+from eval_pipeline.executions.workspaces.known_copies import Origin, moment_after_copy
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, existing_checkout
 from eval_pipeline.executions.workspaces.workspace_dir import WorkspaceDir, WorkspaceManager
@@ -221,14 +221,18 @@ async def _temporary(
     folder = manager.sweep.new(*names)
     try:
         await fill(spec, folder)
-        filled_ns = time.time_ns() if spec.template is not None else None
+        filled_ns = await in_thread(moment_after_copy) if spec.template is not None else None
         clone = clone or manager.check_out
         checked_out = [await clone(item, folder_beneath(folder, item.path)) for item in outer_first(spec)]
-        tracker = manager.track(folder)
+        tracker = manager.track(folder, _origin(spec, filled_ns))
         return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=fresh, filled_ns=filled_ns)
     except BaseException:
         remove(folder)
         raise
+
+
+def _origin(spec: WorkspaceSpec, filled_ns: int | None) -> Origin | None:
+    return Origin((spec.template, spec.files), filled_ns) if filled_ns is not None and not spec.repositories else None
 
 
 async def _static(manager: WorkspaceManager, spec: WorkspaceSpec) -> WorkspaceDir:

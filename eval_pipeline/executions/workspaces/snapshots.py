@@ -13,11 +13,12 @@ import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.git import git
+from eval_pipeline.executions.workspaces.known_copies import FileStatus, KnownCopy, Origin, statuses
 
 MOST_BYTES = 5_000_000
 _CUT = "\\ The diff goes on; it is longer than {:,} bytes.\n"
@@ -35,13 +36,18 @@ class SnapshotStore:
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self.path = path
         self.most_bytes = most_bytes
+        self.known: dict[Hashable, KnownCopy] = {}
         self._numbers = itertools.count(1)
         self._making = asyncio.Lock()
         self._created = False
 
-    def track(self, folder: Path) -> SnapshotTracker:
-        """Return a tracker for a folder."""
-        return SnapshotTracker(self, folder, self.path / "indexes" / str(next(self._numbers)))
+    def track(self, folder: Path, origin: Origin | None = None) -> SnapshotTracker:
+        """Return a tracker for a folder; `origin` is what it was filled with."""
+        return SnapshotTracker(self, folder, self.new_index(), origin)
+
+    def new_index(self) -> Path:
+        """Return the path of another index."""
+        return self.path / "indexes" / str(next(self._numbers))
 
     async def ensure_created(self) -> None:
         """Create the store on first use. Raises GitFailure."""
@@ -61,9 +67,11 @@ class SnapshotStore:
 class SnapshotTracker:
     """Takes snapshots of one folder; a snapshot is the hash of a git tree. Methods raise GitFailure and OSError."""
 
-    def __init__(self, store: SnapshotStore, folder: Path, index: Path) -> None:
+    def __init__(self, store: SnapshotStore, folder: Path, index: Path, origin: Origin | None = None) -> None:
         self._store = store
         self._folder = folder
+        self._index = index
+        self._origin = origin
         self._env = {
             **_own_config(),
             "GIT_DIR": str(store.path),
@@ -71,15 +79,51 @@ class SnapshotTracker:
             "GIT_INDEX_FILE": str(index),
         }
         self._repositories: frozenset[str] | None = None
+        self._first: Mapping[str, FileStatus] | None = None
+        self._removed: set[str] = set()
 
     async def snapshot(self) -> str:
         """Take a snapshot of the current content."""
         await self._store.ensure_created()
+        files = await in_thread(statuses, self._folder) if self._origin is not None else None
         if self._repositories is None:
-            self._repositories = frozenset(await in_thread(_repositories_below, str(self._folder)))
+            below = await in_thread(_repositories_below, str(self._folder)) if files is None else ()
+            self._repositories = frozenset(below)
+        if files is None or self._origin is None:
+            return await self._tree(await self._files(""))
+        is_first, self._first = self._first is None, self._first or files
+        known = self._store.known.get(self._origin.key)
+        if known is not None:
+            return await self._changed_tree(known, files, self._first, self._origin.filled_ns)
         listed = await self._files("")
-        present, gone = await in_thread(_split_by_presence, str(self._folder), listed)
+        tree = await self._tree(listed)
+        if is_first and all(status.touched_ns <= self._origin.filled_ns for status in files.values()):
+            await in_thread(self._remember, self._origin.key, tree, listed, files)
+        return tree
+
+    async def _changed_tree(
+        self, known: KnownCopy, files: Mapping[str, FileStatus], first: Mapping[str, FileStatus], since_ns: int
+    ) -> str:
+        """Return the tree of the content by that of an untouched copy: only what is not as there is read."""
+        unchanged = known.unchanged(files, first, since_ns)
+        if len(unchanged) == len(files) == len(known.files):
+            return known.tree
+        if not self._index.exists():
+            await in_thread(shutil.copyfile, known.index, self._index)
+        return await self._tree(await self._files(""), unchanged & known.indexed - self._removed)
+
+    def _remember(self, key: Hashable, tree: str, listed: Iterable[str], files: Mapping[str, FileStatus]) -> None:
+        index = self._store.new_index()
+        if self._index.exists():  # there is none of a folder without files
+            shutil.copyfile(self._index, index)
+            self._store.known[key] = KnownCopy(tree=tree, index=index, indexed=frozenset(listed), files=files)
+
+    async def _tree(self, listed: Iterable[str], unchanged: Collection[str] = ()) -> str:
+        """Return the tree of the listed files; the index has those that are unchanged already."""
+        names = [name for name in listed if name not in unchanged]
+        present, gone = await in_thread(_split_by_presence, str(self._folder), names)
         if gone:
+            self._removed.update(gone)
             await self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(gone))
         if present:
             await self._git("update-index", "-z", "--add", "--replace", "--stdin", stdin=_joined(present))

@@ -43,8 +43,9 @@ class Base:
             return frozenset(), []
         same, others = set(), []
         for name, original in _entries(self.folder):
-            copy = _status(workspace / name)
-            if copy is not None and _is_same(original, copy, self.copied_ns, self.folder / name, workspace / name):
+            copied_to = f"{workspace}/{name}"
+            copy = _status(copied_to)
+            if copy is not None and _is_same(original, copy, self.copied_ns, f"{self.folder}/{name}", copied_to):
                 same.add(name)
             elif copy is None or stat.S_IFMT(copy.st_mode) != stat.S_IFMT(original.st_mode) or not _is_folder(copy):
                 others.append(name)
@@ -109,11 +110,11 @@ def _is_copied(name: str, status: os.stat_result) -> bool:
     return plain_file or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
 
 
-def _is_same(original: os.stat_result, copy: os.stat_result, copied_ns: int, at: Path, copied_to: Path) -> bool:
+def _is_same(original: os.stat_result, copy: os.stat_result, copied_ns: int, at: str, copied_to: str) -> bool:
     if stat.S_IFMT(original.st_mode) != stat.S_IFMT(copy.st_mode):
         return False
     if stat.S_ISLNK(copy.st_mode):
-        return at.readlink() == copied_to.readlink()
+        return Path(at).readlink() == Path(copied_to).readlink()
     permissions = stat.S_IMODE(original.st_mode) & _PERMISSIONS
     if stat.S_ISDIR(copy.st_mode):
         return stat.S_IMODE(copy.st_mode) == permissions
@@ -121,9 +122,9 @@ def _is_same(original: os.stat_result, copy: os.stat_result, copied_ns: int, at:
     return as_it_was and stat.S_IMODE(copy.st_mode) == permissions and copy.st_ctime_ns <= copied_ns
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _status(path: str) -> os.stat_result | None:
     try:
-        return path.lstat()
+        return os.lstat(path)
     except OSError:
         return None
 

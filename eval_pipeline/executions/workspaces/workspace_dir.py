@@ -21,6 +21,7 @@ from eval_pipeline.executions.workspaces.beneath import copy_folder, folder_bene
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, HookPayload, run_hook
+from eval_pipeline.executions.workspaces.known_copies import Origin
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset
 from eval_pipeline.executions.workspaces.snapshots import SnapshotStore, SnapshotTracker
@@ -46,8 +47,8 @@ class WorkspaceManager:
         self._locks: dict[Path, FileLock] = {}
         self._lock_folder = root.absolute() / ".static"
 
-    def track(self, folder: Path) -> SnapshotTracker:
-        return self._snapshots.track(folder)
+    def track(self, folder: Path, origin: Origin | None = None) -> SnapshotTracker:
+        return self._snapshots.track(folder, origin)
 
     def scratch(self) -> Path:
         """Return a new path for a hook's temporary folder."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,13 +155,20 @@ def _content(folder: Path) -> Iterator[tuple[str, str]]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
         links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        above = Path(parent).relative_to(folder).as_posix()
         for name in sorted([*names, *links]):
-            path = Path(parent) / name
-            shown = path.relative_to(folder).as_posix()
-            if path.is_symlink():
-                yield shown, f"link:{path.readlink()}"
-            elif path.is_file():
-                yield shown, ("x:" if path.stat().st_mode & 0o100 else "") + file_fingerprint(path)
+            path, shown = f"{parent}/{name}", name if above == "." else f"{above}/{name}"
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                yield shown, f"link:{Path(path).readlink()}"
+            elif stat.S_ISREG(mode):
+                yield shown, ("x:" if mode & 0o100 else "") + _digest(path)
+
+
+def _digest(path: str) -> str:
+    """Return the SHA-256 of a regular file; without a buffer between, because templates have many small files."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 — per file of a template
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _file_hash(path: Path) -> str | None:
