@@ -73,6 +73,7 @@ CODEX = AgentCli(
         agent_version=(RecordField(("payload", "cli_version"), type="session_meta"),),
     ),
     printed_session_id=(RecordField(("thread_id",), type="thread.started"),),
+    log_completes_output=True,
     model_provider="openai",
     keys=("OPENAI_*", "CODEX_[!H]*", "AZURE_OPENAI_*"),
     login_files=("auth.json",),
