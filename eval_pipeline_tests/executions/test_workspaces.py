@@ -15,7 +15,7 @@ import pytest
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.executions.workspaces.folders import SweepFolder
 from eval_pipeline.executions.workspaces.manager import Workspaces
-from eval_pipeline.failures import WORKSPACE
+from eval_pipeline.failures import WORKSPACE, WORKSPACE_BOOTSTRAP
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.workspace import HOOKS, Hook, Requirements, Reset, WorkspaceFile
 from eval_pipeline_tests.builders import a_runner
@@ -344,10 +344,10 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(samples: Sample
         ),
     ],
 )
-def test_a_before_hook_that_fails_is_a_workspace_failure(samples: SampleWorkspaces, hook: Hook, message: str) -> None:
+def test_a_before_hook_that_fails_is_a_failed_bootstrap(samples: SampleWorkspaces, hook: Hook, message: str) -> None:
     failure = failure_of(samples.workspaces(), plan_for(samples.spec(hooks={"before_each": hook})))
 
-    assert failure.failure is WORKSPACE
+    assert failure.failure is WORKSPACE_BOOTSTRAP
     assert str(failure).startswith(message)
 
 

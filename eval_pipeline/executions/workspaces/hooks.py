@@ -31,7 +31,7 @@ class HookFailure(Exception):
 
 
 class BootstrapFailure(HookFailure):
-    """A hook that is a workspace's bootstrap failed."""
+    """A hook that prepares a workspace failed: its bootstrap, before_all, or before_each."""
 
 
 def failure_of_workspace(error: Exception) -> FailureClass:
@@ -80,13 +80,15 @@ def environment(folder: Path) -> dict[str, str]:
 async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
     """Run a hook and return its output (the last 64 KiB). `scratch` is a temporary folder for its output.
 
-    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure, for a bootstrap BootstrapFailure.
+    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure, before the target's work BootstrapFailure.
     """
     try:
         return await _run_hook(name, hook, payload, folder=folder, scratch=scratch)
     except HookFailure as error:
         if hook.bootstrap:
             raise BootstrapFailure(f"bootstrap: {error}") from error
+        if "before" in name:
+            raise BootstrapFailure(str(error)) from error
         raise
 
 
