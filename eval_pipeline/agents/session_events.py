@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Protocol
 
+from eval_pipeline.reports.endings import WITHOUT_RESULT
 from eval_pipeline.reports.jsonl_records import JsonMap, first, text
 from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, FileWriteEvent, SkillEvent, Strength
 
@@ -106,4 +107,4 @@ def detected_skills(events: Iterable[Event]) -> tuple[DetectedSkill, ...]:
 def without_result(printed: bool, stderr: str | None) -> str:
     """The error of a session without an end, with the last line of stderr where nothing was printed."""
     lines = [] if printed else (stderr or "").strip().splitlines()
-    return "the session ended without a result" + (f": {lines[-1][:_SHOWN_STDERR]}" if lines else "")
+    return WITHOUT_RESULT + (f": {lines[-1][:_SHOWN_STDERR]}" if lines else "")

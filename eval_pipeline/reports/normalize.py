@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from eval_pipeline.failures import NORMALIZATION, OUTPUT_LIMIT
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.llm.reading import amount
 from eval_pipeline.plugins import Registry
+from eval_pipeline.reports.endings import with_output_quoted
 from eval_pipeline.reports.jsonl_records import Records, read_records
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, TurnStart, Usage
 from eval_pipeline.reports.recent_reports import recall
@@ -210,6 +212,7 @@ def normalize_raw(material: RawSession) -> SessionReport:
     report = NORMALIZERS.get(material.raw.format)().normalize(material)
     for role, records in material.left_out.items():
         report = _with_gap(report, role, records)
+    report = with_output_quoted(report, partial(material.ends, "stdout"))
     report = _with_facts(report, material.raw.payload)
     wire = material.raw.files.get("wire")
     report = with_wire_checked(report, wire) if wire is not None else report

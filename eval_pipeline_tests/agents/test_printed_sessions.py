@@ -145,6 +145,31 @@ def test_a_session_without_an_end_crashed(cli: str) -> None:
     assert (report.failure_class, report.error) == ("target-crash", "the session ended without a result")
 
 
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "quoted"),
+    [
+        ("", "", "nothing was printed"),
+        ("Usage: agent [options]\nno such option\n", "", "the last line of its output is 'no such option'"),
+        ("\x1b[31mred\x1b[0m", "", r"the last line of its output is '\x1b[31mred\x1b[0m'"),
+        ("x" * 1_000, "", f"the last line of its output is '{'x' * 200}'"),
+        ("no record", "a warning\nnot logged in\n", "not logged in"),
+    ],
+    ids=["nothing", "text", "escapes", "long", "stderr"],
+)
+@pytest.mark.parametrize("cli", ["codex", "claude-code", "copilot", *CLIS])
+def test_an_output_that_is_no_record_is_quoted(cli: str, stdout: str, stderr: str, quoted: str) -> None:
+    report = report_of(cli, stdout=stdout, stderr=stderr)
+
+    assert (report.failure_class, report.error) == ("target-crash", f"the session ended without a result: {quoted}")
+    assert [event.message for event in events(report, ErrorEvent)] in ([], [report.error])
+
+
+def test_a_session_that_is_cut_after_records_is_quoted_by_what_follows_them() -> None:
+    first = printed("pi", "auth401").splitlines()[0]
+
+    assert str(report_of("pi", stdout=f"{first}\nKilled\n").error).endswith("the last line of its output is 'Killed'")
+
+
 def test_the_turn_limit_of_gemini_is_a_step_limit() -> None:
     error = {"type": "FatalTurnLimitedError", "message": "Reached max session turns for this session."}
 
