@@ -49,6 +49,11 @@ class _Source:
     load: Callable[[], object]
 
 
+def names_in_group(group: str) -> list[str]:
+    """Return the names of the installed entry points of a group, sorted; none of them is imported."""
+    return sorted({entry.name for entry in entry_points(group=group)})
+
+
 class Registry(Generic[Part]):
     """The parts of one kind, by name."""
 

@@ -7,6 +7,7 @@ adapter therefore has the same identity as a `command` runner with that command.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,12 +31,14 @@ from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.kept_sessions import SESSION_FILE, KeptSession
 from eval_pipeline.executions.live_sessions import LIVE_SESSIONS, LiveSession
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.program_versions import installed, program_version
+from eval_pipeline.executions.program_versions import absence_of, installed, program_version
+from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE, sessions_path
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import AUTHENTICATION, OUTPUT_LIMIT, TARGET_CRASH
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.tables import FieldTable
 
+_LOG = logging.getLogger(__name__)
 _MAY_LOG_IN = ("executable", "wrap", "args", "env", "pass_env", "replay", "provider_url", "cwd", "healthcheck")
 """Settings by which a runner may have a login, or need none, that nobody but the CLI knows of."""
 VERSION = "agent_version"
@@ -80,6 +83,7 @@ class Agent:
         self._max_cost_usd = settings.amount(runner.settings, "max_cost_usd")
         self._talks = AgentTalks(self._session_environment)
         self._version: str | None = None
+        self._warned = False
         self._check_program()
 
     @property
@@ -100,8 +104,19 @@ class Agent:
         return self._command.content()
 
     def missing_program(self) -> str | None:
-        """Return the program that is not on PATH here; None where it is, or is a file."""
+        """Return that the program is not on PATH here; None where it is, or is a file."""
         return self._command.missing_program()
+
+    def hidden_folder(self) -> str | None:
+        """Return that sessions work in a folder which the sandbox of the CLI hides; None where it does not."""
+        words, folder = self.equivalent(self._runner).settings["command"], sessions_path()
+        if not self._cli.without_sandbox.isdisjoint(map(str, words)):
+            return None
+        hiding = next((each for each in self._cli.sandbox_hides if folder.is_relative_to(each)), None)
+        if hiding is None:
+            return None
+        cure = f"set {SESSIONS_VARIABLE} to a folder elsewhere"
+        return f"sessions work in {folder}, and the sandbox of {self._cli.name} has a {hiding} of its own; {cure}"
 
     async def execute(self, call: Call) -> RawExecution:
         self._check_start()
@@ -136,13 +151,20 @@ class Agent:
         found = installed(program, self._cwd, environment)
         if found is None:
             cure = f"install {self._cli.name}, or name it in `executable`"
-            problem = f"cannot be started: there is no program '{program}' on PATH; {cure}"
+            problem = f"cannot be started: {absence_of(program, self._cwd, environment)}; {cure}"
             raise TargetFailure(TARGET_CRASH, problem, closes_runner=True)
+        self._warn_of_hidden_folder()
         self._version = program_version(found) if not self._runner.settings.get("wrap") else None
         knows = any(self._runner.settings.get(name) for name in _MAY_LOG_IN)
         no_login = None if knows else self._session_environment.login_problem()
         if no_login is not None:
             raise TargetFailure(AUTHENTICATION, f"{no_login}; set a key, or log in", closes_runner=True)
+
+    def _warn_of_hidden_folder(self) -> None:
+        problem = self.hidden_folder() if not self._warned else None
+        self._warned = True
+        if problem is not None:
+            _LOG.warning("runner '%s': %s", self._runner.name, problem)
 
     def _check_program(self) -> None:
         """Raise InputError for a program that is named by its path and cannot be started. One that is searched on PATH

@@ -49,6 +49,8 @@ class AgentCli:
         cumulative: Measures of usage that a resumed session reports for all its turns together.
         cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
         skills_folder: The folder of a user's skills, in the home folder; None: `skills` in the folder of its sessions.
+        sandbox_hides: Folders that its sandbox has of its own: sessions below them cannot run a command.
+        without_sandbox: Words of its command line that start it without the sandbox.
         addresses: The variables that hold its provider's address, each with the usual one (empty: none is usual).
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
@@ -73,6 +75,8 @@ class AgentCli:
     model_provider: str | None = None
     skills_folder: str | None = None
     addresses: Mapping[str, str] = field(default_factory=dict)
+    sandbox_hides: tuple[str, ...] = ()
+    without_sandbox: frozenset[str] = frozenset()
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -13,10 +13,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 import orjson
+
+from eval_pipeline.errors import did_you_mean
 
 WHOLE_BYTES = 2**20
 SAMPLE_BYTES = 2**16
@@ -28,6 +31,7 @@ _WRAPPERS = frozenset({"env", "exec", "nice", "nohup", "sudo", "time", "timeout"
 _BUILTINS = frozenset(
     {"cd", "echo", "printf", "export", "set", "test", "[", "true", "false", "exit", "read", "if", "then", "else", "fi"}
 )
+_MOST_APART = 5
 _SEPARATOR = re.compile(r"[;&|()<>\n]+")
 _OPTION = re.compile(r"-.*|\w+=.*|[\d.]+[smhd]?")
 
@@ -55,6 +59,22 @@ def installed(name: str, folder: Path, environment: Mapping[str, str]) -> Path |
         return folder / name if (folder / name).exists() else None
     program = shutil.which(name, path=environment.get("PATH"))
     return Path(program) if program is not None else None
+
+
+def absence_of(name: str, folder: Path, environment: Mapping[str, str]) -> str | None:
+    """Return that a program is not on `PATH`, with the one that has nearly its name; None where it is there."""
+    if installed(name, folder, environment) is not None:
+        return None
+    return f"there is no program '{name}' on PATH{did_you_mean(name, _alike(name, environment))}"
+
+
+def _alike(name: str, environment: Mapping[str, str]) -> set[str]:
+    """Return the names on `PATH` that begin as a name does, or are about as long: comparing thousands takes long."""
+    names: set[str] = set()
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        with suppress(OSError):
+            names.update(os.listdir(folder or "."))  # noqa: PTH208 — thousands of names, and no paths
+    return {other for other in names if other[:1] == name[:1] and abs(len(other) - len(name)) <= _MOST_APART}
 
 
 def program_version(program: Path) -> str | None:

@@ -26,9 +26,11 @@ from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules, is_secret
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.plugins import names_in_group
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 LONGEST_CHAIN = 10
+_AGENTS = "eval_pipeline.agents"
 _OWN_KEYS = frozenset({"name", "description", ARMS})
 
 
@@ -297,7 +299,23 @@ def _adapter(raw: Mapping[str, Any], at: FieldPath, source: Source) -> type[Adap
     if not isinstance(adapter, str):
         there_are = ", ".join(ADAPTERS.names())
         raise source.error((*at, "adapter"), f"runner '{raw['name']}' needs an adapter; there are: {there_are}")
-    return ADAPTERS.get(adapter, source.place((*at, "adapter")))
+    place = source.place((*at, "adapter"))
+    try:
+        return ADAPTERS.get(adapter, place)
+    except UnknownName as unknown:
+        agent = _agent_named(adapter)
+        if agent is None:
+            raise
+        raise InputError(
+            f"{unknown.problem}; for the coding agent: `adapter: agent`, `agent: {agent}`", place
+        ) from None
+
+
+def _agent_named(name: str) -> str | None:
+    """Return the coding agent that is meant by a name: its own, the first word of it, or with a word more."""
+    word = f"{name.lower()}-"
+    agents = names_in_group(_AGENTS)
+    return next((each for each in agents if f"{each}-".startswith(word) or word.startswith(f"{each}-")), None)
 
 
 def _others(filled: Mapping[str, Any], raw: Mapping[str, Any], key: str, at: FieldPath, file: _File) -> tuple[str, ...]:

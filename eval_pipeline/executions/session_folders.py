@@ -57,7 +57,7 @@ def release_folder(folder: Path) -> None:
 
 def of_sessions(folder: Path) -> bool:
     """Return whether a path is that of a folder in a session's folder."""
-    return folder.is_absolute() and folder.parent.parent == _path() and ".." not in folder.parts
+    return folder.is_absolute() and folder.parent.parent == sessions_path() and ".." not in folder.parts
 
 
 def lasting_folder(owner: Path) -> Path:
@@ -68,7 +68,7 @@ def lasting_folder(owner: Path) -> Path:
 
 def remove_abandoned() -> None:
     """End what processes that are gone left working in their folders, then remove the folders."""
-    base = _path()
+    base = sessions_path()
     for owner in base.glob(f"*{_OWNER}") if _is_ours(base) else ():
         with suppress(OSError):
             mark = parse_mark(owner.read_text(encoding="utf-8"))
@@ -86,14 +86,15 @@ def _is_abandoned(owner: Path, mark: ProcessMark | None) -> bool:
 
 def _base() -> Path:
     """Return the folder of all sessions of this user. Raises InputError where it belongs to another one."""
-    base = _path()
+    base = sessions_path()
     base.mkdir(mode=0o700, exist_ok=True)
     if not _is_ours(base):
         raise InputError(f"{base} belongs to another user: name another folder for sessions ({SESSIONS_VARIABLE})")
     return base
 
 
-def _path() -> Path:
+def sessions_path() -> Path:
+    """Return the path of the folder of all sessions of this user."""
     above = os.environ.get(SESSIONS_VARIABLE) or tempfile.gettempdir()
     return Path(above).expanduser().absolute() / f"sessions-{os.getuid()}"
 

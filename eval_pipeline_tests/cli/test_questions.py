@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -175,6 +176,36 @@ def test_plan_names_programs_that_are_not_here_and_the_run_says_the_same(tmp_pat
     assert "runner 'line'" not in planned.err
     ran = project("run", suite, "--runner", "gone", "--quiet")
     assert "there is no program 'no-such-program-here' on PATH" in ran.out + ran.err
+
+
+def test_plan_names_the_program_on_path_that_is_nearly_the_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_cli_project(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "codex-of-us").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (project.root / "runners.yaml").write_text(
+        "runners: [{name: a, adapter: agent, agent: codex, executable: codex-ofus}]"
+    )
+
+    planned = project("plan", "--runner", "a")
+
+    assert "there is no program 'codex-ofus' on PATH; did you mean 'codex-of-us'?" in planned.err
+
+
+@pytest.mark.parametrize(("access", "warned"), [("workspace", True), ("full", False)])
+def test_plan_warns_of_sessions_that_the_sandbox_of_codex_hides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: str, warned: bool
+) -> None:
+    project = make_cli_project(tmp_path)
+    monkeypatch.setenv("EVAL_PIPELINE_SESSIONS", "/dev/shm/not-made")
+    entry = f"{{name: a, adapter: agent, agent: codex, executable: sh, access: {access}}}"
+    (project.root / "runners.yaml").write_text(f"runners: [{entry}]")
+
+    planned = project("plan", "--runner", "a")
+
+    assert ("the sandbox of codex has a /dev of its own; set EVAL_PIPELINE_SESSIONS" in planned.err) is warned
 
 
 def test_help_names_every_command_and_the_exit_codes(cli_project: CliProject) -> None:

@@ -221,6 +221,10 @@ def test_a_runner_that_is_not_there_says_which_are() -> None:
                      id="no adapter"),
         pytest.param(entry("name: a\nadapter: chta"), f"runners.yaml:4: runners[0].adapter: no adapter 'chta'; there"
                      f" are: {KNOWN}; did you mean 'chat'?", id="adapter"),
+        pytest.param(entry("name: a\nadapter: claude-code"), "; for the coding agent: `adapter: agent`, `agent:"
+                     " claude-code`", id="agent for adapter"),
+        pytest.param(entry("name: a\nadapter: claude"), "`agent: claude-code`", id="first word of an agent"),
+        pytest.param(entry("name: a\nadapter: gemini-cli"), "`agent: gemini`", id="agent with a word more"),
         pytest.param(entry(CHAT, "temprature: 1"), "runners.yaml:7: runners[0].temprature: unknown setting; there"
                      " are: ", id="unknown setting"),
         pytest.param(entry(CHAT, "temprature: 1"), "; did you mean 'temperature'?", id="near setting"),

@@ -74,6 +74,8 @@ CODEX = AgentCli(
     ),
     printed_session_id=(RecordField(("thread_id",), type="thread.started"),),
     log_completes_output=True,
+    sandbox_hides=("/dev",),
+    without_sandbox=frozenset(("--dangerously-bypass-approvals-and-sandbox", "--yolo", "danger-full-access")),
     model_provider="openai",
     keys=("OPENAI_*", "CODEX_[!H]*", "AZURE_OPENAI_*"),
     login_files=("auth.json",),

@@ -68,7 +68,8 @@ class Adapter(Protocol):
     It may have `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name
     (imported modules, versions of programs), and `reads`, the names of the fields of a case, beyond its input, that
     the target receives; and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases
-    answer. Both are part of a plan's identity. `missing_program()` names what it cannot start here. One whose
+    answer. Both are part of a plan's identity. `missing_program()` names what it cannot start here, in a sentence;
+    `hidden_folder()` what of its folders a sandbox hides. One whose
     `keeps_time` is true ends a call by its `timeout_s` itself. One whose `keeps_state` is true remembers earlier
     turns by itself: its conversation begins anew after the process was killed.
     """

@@ -19,7 +19,7 @@ from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import CompletedProcess, ProgramStopped, Watch, run_program
-from eval_pipeline.executions.program_versions import installed, program_versions
+from eval_pipeline.executions.program_versions import absence_of, program_versions
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
@@ -133,12 +133,11 @@ class Command:
         return {word: file_fingerprint(path) for word, path in self._line.program_files(self._cwd).items()}
 
     def missing_program(self) -> str | None:
-        """Return the program that is not on PATH here; None where it is, is a file, or is found by a shell."""
+        """Return that the program is not on PATH here; None where it is, is a file, or is found by a shell."""
         first = self._line.command[0]
         if isinstance(self._line.command, str) or "/" in first or "{" in first:
             return None
-        there = installed(first, self._cwd, {**self._environment, **self._env})
-        return first if there is None else None
+        return absence_of(first, self._cwd, {**self._environment, **self._env})
 
     def dependencies(self) -> Mapping[str, str]:
         """Return fingerprints of what the program files import, and the versions of the installed programs."""
@@ -274,8 +273,7 @@ class Command:
         except (OSError, ValueError) as error:
             missing = self.missing_program() if isinstance(error, FileNotFoundError) else None
             if missing is not None:
-                problem = f"cannot be started: there is no program '{missing}' on PATH"
-                raise TargetFailure(TARGET_CRASH, problem, closes_runner=True) from None
+                raise TargetFailure(TARGET_CRASH, f"cannot be started: {missing}", closes_runner=True) from None
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
             raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
