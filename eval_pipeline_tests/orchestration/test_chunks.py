@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -25,9 +26,11 @@ from eval_pipeline_tests.sweeps.sample_project import (
     published,
 )
 
-pytestmark = pytest.mark.usefixtures("new_databases")
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 CHUNKED = {"executor": "multiprocess", "chunk_pairs": 2}
+PRELOADED = ["eval_pipeline.orchestration.build", "eval_pipeline.sweeps.sweep"]
+FORKED = {"start_method": {"forkserver": {"preload_modules": PRELOADED}}}
+"""Processes of steps are forked where everything is imported; importing it takes 3 s of CPU for each."""
 PAIRS = [f"{suite}@{runner}" for suite in ("sums", "more", "third") for runner in ("echo", "parrot")]
 
 
@@ -45,9 +48,8 @@ def folder(tmp_path: Path) -> ProjectFolder:
 
 
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    (tmp_path / "home").mkdir()
-    with dg.DagsterInstance.local_temp(str(tmp_path / "home")) as opened:
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as opened:
         yield opened
 
 
@@ -136,24 +138,21 @@ def job() -> dg.JobDefinition:
     return build_definitions(Path.cwd()).resolve_job_def("sweep")
 
 
-def test_processes_beside_the_run_carry_out_its_chunks(
-    folder: ProjectFolder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_beside_the_run_carry_out_its_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path / "project", dagster={**CHUNKED, "executor_config": FORKED})
     monkeypatch.chdir(folder.root)
-    instance.add_dynamic_partitions("pairs", PAIRS)
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")  # the server that forks has a folder there until this process ends
 
-    with execute_job(dg.reconstructable(job), instance, tags=range_tags(PAIRS[:4]), run_config=QUIET) as ended:
-        assert ended.success
-        run_id = ended.run_id
-
-    pids = {
-        log.get_dagster_event().pid
-        for log in instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_SUCCESS)
-        if log.step_key is not None and "chunk" in log.step_key
-    }
-    assert len(pids) == 2
+    with dg.DagsterInstance.local_temp() as instance:
+        instance.add_dynamic_partitions("pairs", PAIRS)
+        with execute_job(dg.reconstructable(job), instance, tags=range_tags(PAIRS[:4]), run_config=QUIET) as ended:
+            assert ended.success
+            run_id = ended.run_id
+        logs = instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_SUCCESS)
+        events = [log.get_dagster_event() for log in logs if log.step_key is not None and "chunk" in log.step_key]
+        assert len({event.pid for event in events}) == 2
+        assert failed_and_materialized(instance, "evaluator_scores") == (set(), set(PAIRS[:4]))
     assert len(folder.take_calls()) == 8
-    assert failed_and_materialized(instance, "evaluator_scores") == (set(), set(PAIRS[:4]))
 
 
 def test_an_executor_whose_package_is_missing_is_an_error_that_names_the_extra(

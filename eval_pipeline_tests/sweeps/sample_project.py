@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.sweep import carry_out
 from eval_pipeline.sweeps.sweep_store import SweepStore, new_id
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
+from eval_pipeline_tests.carried_out_once import carried_out_once
 
 TARGET = """
 import json
@@ -112,6 +113,12 @@ class ProjectFolder:
         _, (outcome,) = self.sweep_cells([PairKey(suite, runner)], **options)
         assert outcome.error is None
         return outcome.counts
+
+    def sweep_once(self, suite: str = "sums", runner: str = "echo", **options: Any) -> SweepCounts:
+        """What a test begins with: a sweep that is carried out for the first folder with these files, else copied."""
+        name = f"sweep {suite} {runner} {sorted(options.items())}"
+        counts: SweepCounts = carried_out_once(self.root, name, lambda: self.sweep(suite, runner, **options))
+        return counts
 
     def begin_sweep(self, *pairs: PairKey, **options: Any) -> None:
         """Records a sweep and its runners, as a command does before it carries them out."""

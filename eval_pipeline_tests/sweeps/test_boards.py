@@ -71,7 +71,7 @@ def test_the_first_runner_of_an_edited_suite_ranks_and_the_others_are_listed_apa
 
 
 def test_other_thresholds_and_other_evaluators_are_not_compared(folder: ProjectFolder) -> None:
-    folder.sweep(runner="x")
+    folder.sweep_once(runner="x")
     folder.sweep(runner="y", threshold=0.95)
 
     assert [row["apart"] for row in board(folder).values()] == [
@@ -82,7 +82,7 @@ def test_other_thresholds_and_other_evaluators_are_not_compared(folder: ProjectF
 
 def test_cases_that_cannot_be_loaded_are_planned_and_not_graded(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"), a_test("b", {"type": "contains"}))
-    folder.sweep(runner="x")
+    folder.sweep_once(runner="x")
 
     row = board(folder)["x"]
 
@@ -90,7 +90,7 @@ def test_cases_that_cannot_be_loaded_are_planned_and_not_graded(folder: ProjectF
 
 
 def test_a_runner_that_was_stopped_by_a_budget_keeps_its_last_complete_standing(folder: ProjectFolder) -> None:
-    folder.sweep(runner="x")
+    folder.sweep_once(runner="x")
     folder.sweep(runner="x", refresh="all", budget_calls=1)
 
     row = board(folder)["x"]
@@ -232,7 +232,7 @@ def test_what_the_project_has_no_more_leaves_boards_and_views_until_it_runs_agai
 
 
 def test_a_suite_from_outside_of_the_project_stays_on_the_board(folder: ProjectFolder, tmp_path: Path) -> None:
-    folder.sweep("sums", "x")
+    folder.sweep_once("sums", "x")
     store_suites(folder)
     moved = tmp_path / "elsewhere" / "sums.yaml"
     moved.parent.mkdir()
@@ -244,7 +244,7 @@ def test_a_suite_from_outside_of_the_project_stays_on_the_board(folder: ProjectF
 
 
 def test_a_renamed_suite_leaves_its_old_name(folder: ProjectFolder) -> None:
-    folder.sweep("sums", "x")
+    folder.sweep_once("sums", "x")
     store_suites(folder)
     file = folder.root / "suites" / "sums.yaml"
     file.write_text(file.read_text().replace('"sums"', '"totals"'))

@@ -54,7 +54,7 @@ def test_plan_sweep_and_board_agree_on_which_cases_count(
 
 def test_an_archived_case_leaves_the_board_and_the_failed_cases(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"), a_test("b", text="wrong"))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a"), a_test("b", text="wrong", status="archived"))
     session = folder.session()
 
@@ -67,7 +67,7 @@ def test_an_archived_case_leaves_the_board_and_the_failed_cases(folder: ProjectF
 
 def test_failed_drafts_are_not_reported_where_only_active_cases_run(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", text="wrong"), *CASES[2:])
-    folder.sweep(cases=CaseFilter(statuses=frozenset({"draft", "archived"})))
+    folder.sweep_once(cases=CaseFilter(statuses=frozenset({"draft", "archived"})))
 
     _, outcomes = folder.sweep_cells([PAIR])
 

@@ -56,7 +56,7 @@ def test_what_is_expected_comes_from_what_executions_took(folder: ProjectFolder)
     pair = PairKey("sums", "echo")
     assert expected_seconds(session, session.pairs([pair]), SweepOptions()) == {pair: None}
 
-    folder.sweep()
+    folder.sweep_once()
     again = folder.session()
 
     assert expected_seconds(again, again.pairs([pair]), SweepOptions()) == {pair: 0.0}, "everything is reused"

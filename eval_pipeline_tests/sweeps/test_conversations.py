@@ -49,7 +49,7 @@ def scores(folder: ProjectFolder) -> list[tuple[Any, ...]]:
 def test_every_turn_is_sent_with_what_the_target_answered_before(folder: ProjectFolder) -> None:
     folder.write_suite(talk("one", "two"))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert heard(folder) == [
         "user: be brief | user: one",
@@ -71,7 +71,7 @@ def test_turns_are_judged_by_themselves_and_the_conversation_as_a_whole(folder: 
 def test_one_report_shows_the_whole_conversation(folder: ProjectFolder) -> None:
     folder.write_suite(talk("one", "two"))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.ask("SELECT text FROM session_events ORDER BY position") == [
         ("one",), ("answer 2",), ("two",), ("answer 4",),
@@ -90,7 +90,7 @@ def test_turns_of_identical_text_are_scored_by_their_place_and_scored_anew_witho
         folder.write_suite(talk(*turns))
 
     suite("answer 2", "answer 4")
-    folder.sweep()
+    folder.sweep_once()
     first = scores(folder)
     suite("answer 4", "answer 4")
     counts = folder.sweep()
@@ -106,7 +106,7 @@ def test_turns_of_identical_text_are_scored_by_their_place_and_scored_anew_witho
 def test_only_the_latest_exchanges_are_sent_where_a_window_is_asked_for(folder: ProjectFolder) -> None:
     folder.write_suite(talk("one", "two", "three", window_size=1))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert heard(folder)[-1] == "user: be brief | user: two | assistant: answer 4 | user: three"
 
@@ -116,7 +116,7 @@ def test_a_failed_turn_ends_the_conversation_where_the_case_says_so(folder: Proj
     right = {"input": "two", "assertions": [contains("answer")]}
     folder.write_suite(talk(wrong, right, on_turn_failure="stop"))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert len(heard(folder)) == 1
     assert scores(folder) == [("turn-1", 0.0), ("turn-2", 0.0)]
@@ -133,7 +133,7 @@ def test_a_turn_that_breaks_makes_the_case_an_error_and_keeps_what_was_said(fold
 
 def test_an_edited_turn_is_executed_anew_and_an_edited_evaluator_is_not(folder: ProjectFolder) -> None:
     folder.write_suite(talk({"input": "one", "assertions": [contains("answer")]}))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(talk({"input": "one", "assertions": [contains("nowhere")]}))
     assert (folder.sweep().rescored, len(heard(folder))) == (1, 1)
 

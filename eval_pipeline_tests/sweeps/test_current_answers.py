@@ -56,7 +56,7 @@ def interrupted(folder: ProjectFolder, *executed: str, **options: Any) -> None:
 
 def test_edited_tags_are_those_of_the_verdicts_after_the_next_run_without_any_call(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", tags=["old"]), a_test("b", tags=["same"]))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_suite(a_test("a", tags=["new", "more"]), a_test("b", tags=["same"]))
 
@@ -74,7 +74,7 @@ def test_edited_tags_are_those_of_the_verdicts_after_the_next_run_without_any_ca
 
 def test_removed_tags_are_removed(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", tags=["old"]))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a"))
 
     assert folder.sweep().updated == 1
@@ -88,7 +88,7 @@ def test_removed_tags_are_removed(folder: ProjectFolder) -> None:
 def test_edited_prices_are_in_the_cost_of_verdicts_and_reports_without_any_call(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("2"), {"type": "cost", "budget": 1.5}))
     metered(folder, 1.0)
-    folder.sweep()
+    folder.sweep_once()
     before = folder.ask(COSTS)
     metered(folder, 2.0)
     folder.take_calls()
@@ -107,7 +107,7 @@ def test_edited_prices_are_in_the_cost_of_verdicts_and_reports_without_any_call(
 def test_a_price_given_later_and_one_taken_away_count_too(folder: ProjectFolder) -> None:
     metered(folder, 1.0, prices={})
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     unknown = folder.ask(COSTS)
     metered(folder, 3.0)
     folder.sweep()
@@ -123,7 +123,7 @@ def test_a_cost_that_the_target_reported_ignores_prices(folder: ProjectFolder) -
     reporting = METERED.replace('"output_tokens": 0}', '"output_tokens": 0}, "cost_usd": 9')
     (folder.root / "metered.py").write_text(reporting)
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_runners(
         {"name": "echo", "adapter": "python", "function": "metered:answer", "prices": {"per_call": 4.0}}
     )
@@ -156,7 +156,7 @@ def test_only_what_the_interrupted_refresh_covered_is_executed_anew(folder: Proj
     interrupted(folder, refresh="all", cases=CaseFilter(tags=frozenset({"t"})))
     folder.take_calls()
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.take_calls() == ["echo/a"]
 
@@ -182,7 +182,7 @@ def test_scoring_alone_never_completes_a_refresh(folder: ProjectFolder) -> None:
 
 
 def test_what_a_refresh_tried_in_vain_is_tried_again_by_a_plain_run(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.write_answers(a="crash")
     folder.sweep(refresh="all")
     crashed = folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1")
@@ -239,7 +239,7 @@ def test_an_interrupted_refresh_is_reported_until_its_rest_is_executed(
 def test_what_did_not_pass_is_asked_of_the_evaluators_of_today(folder: ProjectFolder) -> None:
     """One answer passes since its evaluator was edited, the other no more: only that one is executed again."""
     folder.write_suite(a_test("a", contains("9")), a_test("b", contains("2")))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a", contains("2")), a_test("b", contains("9")))
     folder.take_calls()
 

@@ -103,7 +103,7 @@ def test_a_login_that_is_rejected_with_exit_code_0_costs_one_session(folder: Pro
     end = of_qwen("401 Incorrect API key provided")
     an_agent(folder, end, end, end, exit_code=0, agent="qwen")
 
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     assert sessions(folder) == 1
     assert {failure for _, failure in failures(folder)} == {"authentication", "stopped"}
@@ -113,7 +113,7 @@ def test_a_login_that_is_rejected_with_exit_code_0_costs_one_session(folder: Pro
 def test_a_session_without_an_end_in_its_output_is_a_crash(folder: ProjectFolder, printed: str) -> None:
     an_agent(folder, printed)
 
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     assert {failure for _, failure in failures(folder)} == {"target-crash", None}
     assert sessions(folder) == 3

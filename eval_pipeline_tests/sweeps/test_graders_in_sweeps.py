@@ -67,7 +67,7 @@ def test_a_grader_that_was_down_is_asked_again_and_the_target_is_not(folder: Pro
 def test_what_was_graded_is_not_asked_again(folder: ProjectFolder) -> None:
     graded(folder, "a")
     defaults = folder.session().project.defaults
-    folder.sweep(defaults=defaults)
+    folder.sweep_once(defaults=defaults)
     assert judged(folder) == 1
 
     assert folder.sweep(defaults=defaults).reused == 1
@@ -79,7 +79,7 @@ def test_what_graders_cost_is_part_of_the_budget(folder: ProjectFolder) -> None:
     graded(folder, *ids)
     folder.write_answers(**{id_: f"answer {id_}" for id_ in ids})
 
-    folder.sweep(defaults=folder.session().project.defaults, budget_usd=1.0)
+    folder.sweep_once(defaults=folder.session().project.defaults, budget_usd=1.0)
 
     assert len(folder.take_calls()) < 60  # what was begun is brought to its end
     ((left_out,),) = folder.ask("SELECT count(*) FROM current_verdicts WHERE failure_class = 'budget-exceeded'")

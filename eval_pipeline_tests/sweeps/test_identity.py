@@ -66,7 +66,7 @@ def test_editing_a_module_that_a_grader_imports_scores_again_with_the_new_code(
 ) -> None:
     wrote(folder, suites__words_py='WORD = "apples"\n', **files)
     folder.write_suite(a_test("a", evaluator), a_test("b"))
-    folder.sweep()
+    folder.sweep_once()
     before = folder.ask(CURRENT)
     folder.take_calls()
     wrote(folder, suites__words_py='WORD = "no such word"\n')
@@ -161,7 +161,7 @@ def test_what_a_python_target_reads_of_a_case_is_part_of_its_plans(
 ) -> None:
     (folder.root / "reader.py").write_text(READS.replace("BODY", body))
     folder.write_runners({"name": "echo", "adapter": "python", "function": "reader:answer"})
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_suite({**a_test("a"), **edit}, a_test("b"))
 
@@ -175,7 +175,7 @@ def test_a_target_never_sees_how_it_is_scored(folder: ProjectFolder) -> None:
     folder.write_runners({"name": "echo", "adapter": "python", "function": "reader:answer"})
     folder.write_suite(a_test("a"))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.ask("SELECT final_output FROM session_reports") == [("2 () None",)]
 
@@ -184,7 +184,7 @@ def test_editing_a_module_that_a_python_target_imports_executes_with_the_new_cod
     wrote(folder, reader_py="import words\n\ndef answer(prompt):\n    return words.WORD\n", words_py='WORD = "2 old"\n')
     folder.write_runners({"name": "echo", "adapter": "python", "function": "reader:answer"})
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     wrote(folder, words_py='WORD = "nothing"\n')
 
     counts = folder.sweep()
@@ -232,7 +232,7 @@ def test_a_module_that_a_local_program_imports_is_part_of_its_runner(folder: Pro
     wrote(folder, agent_py="from words import WORD\nprint(WORD)\n", words_py='WORD = "2 old"\n')
     folder.write_runners({"name": "echo", "adapter": "command", "command": [sys.executable, "agent.py"]})
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     wrote(folder, words_py='WORD = "nothing"\n')
 
     assert folder.sweep().executed == 1
@@ -253,7 +253,7 @@ def test_a_local_repository_that_got_a_commit_executes_anew(folder: ProjectFolde
     folder.write_suite(
         a_test("a"), workspace={"repos": [{"path": "code", "source": {"type": "local", "path": "code"}}]}
     )
-    folder.sweep()
+    folder.sweep_once()
     unchanged = folder.sweep()
     commit(repository, "two")
 
@@ -276,7 +276,7 @@ def test_a_static_folder_is_unchanged_after_its_own_target_and_changed_by_its_us
     (static / "readme.txt").write_text("one")
     folder.write_runners({"name": "echo", "adapter": "command", "command": APPENDS})
     folder.write_suite(a_test("a"), workspace={"mode": "static", "path": "box"})
-    folder.sweep()
+    folder.sweep_once()
 
     after_the_target = folder.sweep()
     (static / "readme.txt").write_text("edited")
@@ -321,7 +321,7 @@ def answered_by_the_spare(folder: ProjectFolder) -> ProjectFolder:
         {"name": "spare", "adapter": "python", "function": "fallible:spare"},
     )
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     assert folder.take_calls() == ["main/a", "spare/a"]
     return folder
 
@@ -390,7 +390,7 @@ def test_executions_of_an_older_version_are_reused_and_get_todays_key(folder: Pr
     (folder.root / "reader.py").write_text(READS.replace("BODY", "case.metadata"))
     folder.write_runners({"name": "echo", "adapter": "python", "function": "reader:answer"})
     folder.write_suite(a_test("a", metadata={"level": 1}), a_test("b"))
-    folder.sweep()
+    folder.sweep_once()
     session = folder.session()
     plans = list(pair_plans(session.pairs([PAIR])[0], SweepOptions()))
     with session.warehouse.transaction() as connection:

@@ -66,7 +66,7 @@ def test_a_session_that_reached_its_limit_is(
     write_agent(folder)
     write_suite(folder, **fields)
 
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     assert folder.ask(VERDICTS) == [verdict]
 
@@ -76,7 +76,7 @@ def test_a_session_that_ran_out_of_time_is_graded_by_the_files_that_it_left(fold
     (folder.root / "slow").touch()
     write_suite(folder, TESTS, suite="grade")
 
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     assert folder.ask(VERDICTS) == [("passed", None, 1.0, "timeout")]
     ((reason,),) = folder.ask("SELECT reason FROM current_verdicts")
@@ -87,7 +87,7 @@ def test_what_the_session_left_can_fail(folder: ProjectFolder) -> None:
     write_agent(folder)
     write_suite(folder, contains("43"), suite="grade")
 
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     assert folder.ask(VERDICTS) == [("failed", "assertion", 0.0, "max-steps")]
 
@@ -95,7 +95,7 @@ def test_what_the_session_left_can_fail(folder: ProjectFolder) -> None:
 def test_an_incomplete_session_that_counts_is_not_executed_again(folder: ProjectFolder) -> None:
     write_agent(folder)
     write_suite(folder, suite="grade")
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     counts = folder.sweep(runner="coder")
 
@@ -105,7 +105,7 @@ def test_an_incomplete_session_that_counts_is_not_executed_again(folder: Project
 def test_a_stored_session_is_graded_without_the_agent_when_the_suite_sets_it_later(folder: ProjectFolder) -> None:
     write_agent(folder)
     write_suite(folder)
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
 
     for policy, verdict in (("fail", ENDS["failed"][1]), ("grade", ENDS["graded"][1])):
         write_suite(folder, suite=policy)
@@ -118,7 +118,7 @@ def test_a_stored_session_is_graded_without_the_agent_when_the_suite_sets_it_lat
 def test_an_incomplete_session_that_counts_no_more_is_executed_again(folder: ProjectFolder) -> None:
     write_agent(folder)
     write_suite(folder, suite="grade")
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
     write_suite(folder)
 
     counts = folder.sweep(runner="coder")
@@ -143,7 +143,7 @@ def test_what_depends_on_a_graded_session_is_carried_out(folder: ProjectFolder) 
 def test_boards_and_exports_tell_which_answers_a_limit_ended(folder: ProjectFolder) -> None:
     write_agent(folder)
     write_suite(folder, suite="grade")
-    folder.sweep(runner="coder")
+    folder.sweep_once(runner="coder")
     board = folder.session().store.update_leaderboards()
 
     assert board.filter(scope="suite")["incomplete"].to_list() == [1]

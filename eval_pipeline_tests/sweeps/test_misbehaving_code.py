@@ -141,7 +141,7 @@ def test_the_project_file_may_have_functions_run_in_the_process_of_the_sweep(fol
     defaults = folder.session().project.defaults
     make_project(folder.root / "other").session()  # of a project with another default
 
-    folder.sweep(defaults=defaults)
+    folder.sweep_once(defaults=defaults)
 
     assert dict(folder.ask("SELECT case_id, value FROM evaluator_scores")) == {"default": 1.0, "apart": 0.0}
     assert folder.ask("SELECT DISTINCT final_output FROM session_reports") == [(str(os.getpid()),)]

@@ -32,7 +32,7 @@ def calls_in_order(folder: ProjectFolder) -> list[str]:
 def test_a_case_comes_after_those_it_depends_on(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", depends_on=["b", "c"]), a_test("b"), a_test("c", depends_on=["b"]))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert calls_in_order(folder) == ["echo/b", "echo/c", "echo/a"]
 
@@ -51,7 +51,7 @@ def test_a_case_whose_dependency_was_not_carried_out_is(
     folder.write_suite(a_test("a"), a_test("b", depends_on=["a"], **fields))
     folder.write_answers(a="crash")
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.take_calls() == called
     assert folder.ask(STATUSES)[1] == verdict
@@ -60,14 +60,14 @@ def test_a_case_whose_dependency_was_not_carried_out_is(
 def test_a_wrong_answer_is_no_reason_to_leave_out_what_depends_on_it(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("nowhere")), a_test("b", depends_on=["a"]))
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.ask(STATUSES) == [("a", "failed", "assertion"), ("b", "passed", None)]
 
 
 def test_what_was_executed_before_need_not_be_waited_for(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_suite(a_test("a"), a_test("b", depends_on=["a"]))
 
@@ -123,7 +123,7 @@ def test_a_cases_repetitions_become_one_answer_by_the_strategy(
     folder: ProjectFolder, strategy: str, result: tuple[str, float]
 ) -> None:
     folder.write_suite(a_test("a"), execution={"trials": {"count": 2, "strategy": strategy}})
-    folder.sweep(repetitions=1)
+    folder.sweep_once(repetitions=1)
     folder.write_answers(a="nothing")
     folder.sweep()
 
@@ -149,7 +149,7 @@ def test_a_case_stops_its_suite_or_keeps_it_going(
     folder.write_suite(a_test("a", execution=case), a_test("b"), a_test("c"), execution=suite)
     folder.write_answers(a="crash")
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert len(folder.take_calls()) == executed
 
@@ -159,7 +159,7 @@ def test_a_suite_stops_at_its_first_error_where_it_says_so(folder: ProjectFolder
     folder.write_suite(a_test("a"), a_test("b"), a_test("c"), execution={"fail_on_error": True})
     folder.write_answers(a="crash")
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.take_calls() == ["echo/a"]
     assert folder.ask(STATUSES) == [
@@ -187,7 +187,7 @@ def test_a_fallback_answers_when_a_runner_cannot_and_the_row_says_who(folder: Pr
     folder.write_runners({**broken, "function": "broken:answer"}, a_runner_entry("spare"))
     (folder.root / "broken.py").write_text("def answer(prompt, runner=None):\n    raise OSError('no line')\n")
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.take_calls() == ["spare/a", "spare/b"]
     assert folder.ask("SELECT runner, answered_by, completed FROM target_executions WHERE case_id = 'a'") == [
@@ -212,7 +212,7 @@ def test_a_case_that_has_to_pass_every_time_is_not_passed_when_one_repetition_cr
     folder: ProjectFolder, second: str, status: str
 ) -> None:
     folder.write_suite(a_test("a"), execution={"trials": {"count": 2, "strategy": "pass_all"}})
-    folder.sweep(repetitions=1)
+    folder.sweep_once(repetitions=1)
     folder.write_answers(a=second)
     folder.sweep()
 

@@ -53,7 +53,7 @@ def sweep_one(folder: ProjectFolder, runner: dict[str, Any]) -> tuple[Any, ...]:
     """The failure of a sweep of one case with one runner."""
     folder.write_suite(a_test("a"))
     folder.write_runners({"name": "large", "timeout_s": 30, "max_output_mb": 1, **runner})
-    folder.sweep(runner="large")
+    folder.sweep_once(runner="large")
     (row,) = folder.ask(FAILURES)
     return row
 
@@ -203,7 +203,7 @@ def test_the_project_sets_the_limit_of_runners_that_set_none(folder: ProjectFold
 
 def test_a_limit_does_not_change_what_an_answer_depends_on(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_runners(a_runner_entry(max_output_mb=5))
 
     counts = folder.sweep()

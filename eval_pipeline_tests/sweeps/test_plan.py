@@ -87,7 +87,7 @@ def test_a_run_does_what_its_plan_said(
 ) -> None:
     folder.write_suite(*CASES)
     folder.write_answers(c="crash")
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     change(folder)
 
@@ -114,7 +114,7 @@ def test_a_plan_writes_nothing(folder: ProjectFolder) -> None:
 
 
 def test_a_plan_counts_what_a_killed_sweep_had_executed(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     left_over(folder)
 
     planned = foreseen(folder)
@@ -137,7 +137,7 @@ def left_over(folder: ProjectFolder) -> None:
 
 def test_the_cost_is_estimated_from_what_executions_of_the_runner_cost(folder: ProjectFolder) -> None:
     folder.write_answers(a={"output": "2", "cost_usd": 0.2}, b={"output": "2", "cost_usd": 0.4})
-    folder.sweep()
+    folder.sweep_once()
 
     assert foreseen(folder, refresh="all").estimate.cost_usd == pytest.approx(0.6)
     assert foreseen(folder).estimate.cost_usd == 0.0
@@ -145,7 +145,7 @@ def test_the_cost_is_estimated_from_what_executions_of_the_runner_cost(folder: P
 
 def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFolder) -> None:
     folder.write_answers(a={"output": "2", "cost_usd": 0.2}, b={"output": "2", "cost_usd": 0.4})
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("x"), name="new")
 
     (one,) = plan_sweep(folder.session(), [PairKey("new", "echo")], SweepOptions())
@@ -154,7 +154,7 @@ def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFol
 
 
 def test_a_cost_that_nobody_ever_reported_is_unknown_and_not_zero(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
 
     assert foreseen(folder, refresh="all").estimate.cost_usd is None
 
@@ -166,7 +166,7 @@ def test_time_calls_and_tokens_are_estimated_from_earlier_executions(folder: Pro
     folder.write_suite(*(a_test(name) for name in "abcdefgh"))
     folder.write_runners(a_runner_entry(concurrency=2))
     before = foreseen(folder)
-    folder.sweep()
+    folder.sweep_once()
 
     after = foreseen(folder, refresh="all", repetitions=2)
 

@@ -156,7 +156,7 @@ def test_an_unchanged_suite_stored_again_is_one_row(folder: ProjectFolder) -> No
 
 
 def test_files_of_executions_that_a_killed_sweep_did_not_finish_are_removed(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     store = folder.session().store
     killed = store.begin([], SweepOptions(), "run-that-was-killed")
     storage = store.warehouse.storage

@@ -48,7 +48,7 @@ def new_board(folder: ProjectFolder) -> pl.DataFrame:
 def test_only_suites_with_new_answers_are_ranked_again(folder: ProjectFolder, ranked: Ranked) -> None:
     first = new_board(folder)
     folder.write_answers(a="nothing")
-    folder.sweep("sums", "x", refresh="all")
+    folder.sweep_once("sums", "x", refresh="all")
 
     second = new_board(folder)
 
@@ -62,7 +62,7 @@ def test_a_run_that_changes_nothing_ranks_nothing_and_names_the_new_sweep(
     folder: ProjectFolder, ranked: Ranked
 ) -> None:
     first = new_board(folder)
-    folder.sweep("sums", "x")
+    folder.sweep_once("sums", "x")
 
     second = new_board(folder)
 

@@ -47,7 +47,7 @@ def test_a_first_sweep_calls_the_target_once_per_case_and_stores_a_row_of_each_k
 
 
 def test_a_second_sweep_with_nothing_changed_calls_nobody_and_writes_no_new_row(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     before = folder.ask("SELECT * FROM verdicts ORDER BY ALL")
     folder.take_calls()
 
@@ -69,7 +69,7 @@ REFRESHES = {
 def test_refresh_says_what_is_carried_out_again(folder: ProjectFolder, refresh: str, called: list[str]) -> None:
     folder.write_suite(a_test("passes"), a_test("fails", contains("9")), a_test("crashes"))
     folder.write_answers(crashes="crash")
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
 
     folder.sweep(refresh=refresh)
@@ -79,7 +79,7 @@ def test_refresh_says_what_is_carried_out_again(folder: ProjectFolder, refresh: 
 
 def test_an_expected_failure_is_not_repeated_by_refresh_failed(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("9"), expected_fail=True))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
 
     folder.sweep(refresh="failed")
@@ -88,7 +88,7 @@ def test_an_expected_failure_is_not_repeated_by_refresh_failed(folder: ProjectFo
 
 
 def test_what_a_resumed_sweep_executed_counts_as_done_even_under_refresh_all(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     begun, _ = folder.sweep_cells([PairKey("sums", "echo")], refresh="all", cases=only("a"))
     folder.take_calls()
 
@@ -103,7 +103,7 @@ def test_what_a_resumed_sweep_executed_counts_as_done_even_under_refresh_all(fol
 
 def test_editing_an_evaluator_scores_only_that_one_again_without_calling_the_target(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("2"), contains("apples")), a_test("b"))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_suite(a_test("a", contains("2"), contains("pears")), a_test("b"))
 
@@ -167,7 +167,7 @@ def test_editing_a_function_that_an_evaluator_calls_scores_again(folder: Project
     checks = folder.root / "suites" / "checks.py"
     checks.write_text("def good(output):\n    return False\n")
     folder.write_suite(a_test("a", {"type": "python", "function": "checks:good"}))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     checks.write_text("def good(output):\n    return True\n")
 
@@ -178,7 +178,7 @@ def test_editing_a_function_that_an_evaluator_calls_scores_again(folder: Project
 
 
 def test_editing_one_case_executes_only_that_and_takes_the_others_to_the_new_revision(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_suite(a_test("a", text="2 pears"), a_test("b"))
 
@@ -193,7 +193,7 @@ def test_editing_one_case_executes_only_that_and_takes_the_others_to_the_new_rev
 
 def test_reverting_a_case_makes_its_old_execution_current_again_without_a_call(folder: ProjectFolder) -> None:
     answers = "SELECT case_id, raw->'payload'->>'output' FROM current_executions ORDER BY case_id"
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a", text="2 pears"), a_test("b"))
     folder.sweep()
     assert folder.ask(answers) == [("a", "2 pears"), ("b", "2 apples")]
@@ -208,7 +208,7 @@ def test_reverting_a_case_makes_its_old_execution_current_again_without_a_call(f
 
 def test_an_old_execution_is_current_again_even_when_a_new_case_came_with_the_revert(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a", text="2 pears"))
     folder.sweep()
     folder.write_suite(a_test("a"), a_test("new"))
@@ -220,7 +220,7 @@ def test_an_old_execution_is_current_again_even_when_a_new_case_came_with_the_re
 
 
 def test_an_old_execution_is_current_again_even_when_it_had_to_be_scored_anew(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a", text="2 pears"), a_test("b"))
     folder.sweep()
     folder.write_suite(a_test("a", contains("apples")), a_test("b"))
@@ -233,7 +233,7 @@ def test_an_old_execution_is_current_again_even_when_it_had_to_be_scored_anew(fo
 
 
 def test_a_good_execution_taken_up_again_after_a_bad_one_has_the_current_verdict(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.write_answers(a="crash")
     assert folder.sweep(refresh="all").errored == 1
 
@@ -244,7 +244,7 @@ def test_a_good_execution_taken_up_again_after_a_bad_one_has_the_current_verdict
 
 
 def test_a_bad_execution_is_repeated_although_an_older_one_was_good(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.write_answers(a="crash")
     folder.sweep(refresh="all")
 
@@ -278,7 +278,7 @@ def test_weights_thresholds_and_gates_are_decided_anew_without_a_call(
 
 def test_another_threshold_asked_for_decides_anew_without_scoring(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("2"), contains("pears")))
-    folder.sweep()
+    folder.sweep_once()
     scores = folder.ask("SELECT * FROM evaluator_scores ORDER BY ALL")
 
     assert folder.sweep(threshold=0.5).passed == 1
@@ -287,7 +287,7 @@ def test_another_threshold_asked_for_decides_anew_without_scoring(folder: Projec
 
 def test_expecting_a_failure_turns_it_into_a_pass_and_back_without_a_call(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", contains("9")))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
 
     folder.write_suite(a_test("a", contains("9"), expected_fail=True))
@@ -305,7 +305,7 @@ def test_a_pass_that_was_expected_to_fail_counts_as_failed(folder: ProjectFolder
 
 
 def test_an_edited_runner_executes_everything_and_leaves_the_old_rows(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
     folder.write_runners(a_runner_entry(model="newer"))
 
@@ -424,7 +424,7 @@ def test_a_budget_stops_calling_and_says_so_of_what_is_left(folder: ProjectFolde
 
 def test_what_a_budget_left_over_is_executed_by_the_next_sweep(folder: ProjectFolder) -> None:
     folder.write_answers(a={"output": "2", "cost_usd": 0.4}, b={"output": "2", "cost_usd": 0.4})
-    folder.sweep(budget_usd=0.1, concurrency=1)
+    folder.sweep_once(budget_usd=0.1, concurrency=1)
     folder.take_calls()
 
     counts = folder.sweep()
@@ -464,7 +464,7 @@ def test_a_journal_that_cannot_be_read_harms_only_its_own_cell(folder: ProjectFo
 
 def test_repetitions_are_cells_of_their_own_and_more_of_them_reuse_the_first(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"))
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
 
     counts = folder.sweep(repetitions=3)
@@ -514,13 +514,13 @@ def test_a_suite_runs_on_the_runners_it_names_unless_any_will_do(
 ) -> None:
     folder.write_suite(a_test("a"), execution=execution)
 
-    folder.sweep(any_runner=any_runner)
+    folder.sweep_once(any_runner=any_runner)
 
     assert folder.take_calls() == called
 
 
 def test_stages_can_be_carried_out_one_after_the_other(folder: ProjectFolder) -> None:
-    folder.sweep(stages=STAGES[:1])
+    folder.sweep_once(stages=STAGES[:1])
     assert folder.take_calls() == ["echo/a", "echo/b"]
     for table in ("session_reports", "evaluator_scores", "verdicts"):
         assert folder.ask(f"SELECT count(*) FROM {table}") == [(0,)]
@@ -542,7 +542,7 @@ def test_scoring_alone_never_calls_a_target_that_has_not_been_executed(folder: P
 
 
 def test_a_past_board_stays_as_it_was(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.session().store.update_leaderboards()
     past = folder.ask("SELECT * FROM leaderboards ORDER BY ALL")
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
@@ -570,7 +570,7 @@ def test_a_runner_swept_at_an_older_revision_does_not_stand_beside_one_at_the_ne
 
 
 def test_cells_of_an_older_revision_that_a_filter_left_out_are_not_counted_as_graded(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep(cases=only("a"))
 
@@ -689,7 +689,7 @@ def test_what_a_killed_sweep_had_executed_is_taken_in_by_the_next(folder: Projec
 
 
 def test_a_line_that_was_half_written_when_the_process_died_is_passed_over(folder: ProjectFolder) -> None:
-    folder.sweep()
+    folder.sweep_once()
     left = folder.data / "journals" / "20200101T000000.000000-dead" / "echo" / "sums"
     left.mkdir(parents=True)
     (left / "target_executions.jsonl").write_text('{"execution_id": "half", "key": "ha')

@@ -237,7 +237,7 @@ def test_pairs_are_listed_with_why_they_are_stale(folder: ProjectFolder) -> None
 
     folder.write_suite(a_test("a"), a_test("b"))
     folder.write_answers(a="crash")
-    folder.sweep(budget_calls=1)
+    folder.sweep_once(budget_calls=1)
     assert sorted(stale()) == [("sums", "echo", "did not complete", 1), ("sums", "echo", "not carried out", 1)]
 
     folder.write_answers()

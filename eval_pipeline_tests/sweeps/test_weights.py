@@ -37,7 +37,7 @@ def test_a_board_counts_cases_by_their_difficulty(
 ) -> None:
     folder.write_suite(*TESTS, weights=of_suite)
 
-    folder.sweep(weights=dict(given))
+    folder.sweep_once(weights=dict(given))
 
     row = board(folder)["echo"]
     assert (row["pass_rate"], row["mean_score"]) == (pytest.approx(rate), pytest.approx(rate))
@@ -47,7 +47,7 @@ def test_a_board_counts_cases_by_their_difficulty(
 
 def test_other_weights_make_another_board_and_call_nothing(folder: ProjectFolder) -> None:
     folder.write_suite(*TESTS)
-    folder.sweep()
+    folder.sweep_once()
     folder.take_calls()
 
     counts = folder.sweep(weights={"hard": 4.0})
@@ -63,7 +63,7 @@ def test_other_weights_make_another_board_and_call_nothing(folder: ProjectFolder
 def test_all_runners_of_a_board_have_the_weights_of_its_newest_pair(folder: ProjectFolder) -> None:
     folder.write_suite(*TESTS)
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("other"))
-    folder.sweep(runner="other")
+    folder.sweep_once(runner="other")
 
     folder.sweep(weights={"hard": 4.0})
 
@@ -74,7 +74,7 @@ def test_all_runners_of_a_board_have_the_weights_of_its_newest_pair(folder: Proj
 
 def test_the_least_pass_rate_and_comparisons_go_by_weights(folder: ProjectFolder) -> None:
     folder.write_suite(*TESTS, weights={"hard": 2})
-    folder.sweep()
+    folder.sweep_once()
     session = folder.session()
     (pair,) = session.pairs([PAIR])
 

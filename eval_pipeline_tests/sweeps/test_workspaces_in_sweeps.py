@@ -77,7 +77,7 @@ def test_the_target_works_in_a_copy_of_the_template_and_its_changes_are_known(fo
 def test_cases_have_workspaces_of_their_own_or_share_one(folder: ProjectFolder, isolation: str, seen: str) -> None:
     write_suite(folder, "one", "two", isolation=isolation, file_changes="case")
 
-    folder.sweep()
+    folder.sweep_once()
 
     assert folder.ask("SELECT final_output FROM session_reports WHERE case_id = 'two'") == [(seen,)]
     assert "made-one" not in changes(folder)["two"]
@@ -95,7 +95,7 @@ def test_graders_look_before_the_workspace_is_tidied(folder: ProjectFolder) -> N
 
 def test_a_grader_edited_later_sees_the_workspace_as_it_was_left(folder: ProjectFolder) -> None:
     write_suite(folder, "one")
-    folder.sweep()
+    folder.sweep_once()
     write_grader(folder, "notes.txt")
 
     counts = folder.sweep()
@@ -117,7 +117,7 @@ def test_a_workspace_that_cannot_be_prepared_makes_the_case_an_error(folder: Pro
 def test_nothing_is_left_of_workspaces_whose_cases_passed(folder: ProjectFolder) -> None:
     write_suite(folder, "one")
 
-    folder.sweep()
+    folder.sweep_once()
 
     left = [path.name for path in (folder.data / "workspaces").rglob("*") if path.is_file()]
     assert left == [".lock"]
@@ -125,7 +125,7 @@ def test_nothing_is_left_of_workspaces_whose_cases_passed(folder: ProjectFolder)
 
 def test_an_edited_template_makes_the_case_new(folder: ProjectFolder) -> None:
     write_suite(folder, "one")
-    folder.sweep()
+    folder.sweep_once()
     (folder.root / "suites" / "template" / "more.txt").write_text("more")
 
     assert folder.sweep().executed == 1
@@ -154,7 +154,7 @@ def test_a_python_evaluator_added_later_sees_the_workspace_as_it_was_left(folder
     (folder.root / "suites" / "checks.py").write_text(LOOKS)
     case: dict[str, Any] = {"id": "one", "input": "one", "assertions": [{"type": "contains", "value": "worked"}]}
     folder.write_suite(case, workspace={"template": "template"})
-    folder.sweep()
+    folder.sweep_once()
     case["assertions"].append({"type": "python", "function": "checks:looks"})
     folder.write_suite(case, workspace={"template": "template"})
 
@@ -221,7 +221,7 @@ def test_a_target_that_walks_up_from_its_folder_finds_no_suite_and_no_project(
 def test_kept_workspaces_are_deleted_with_their_sweep(folder: ProjectFolder) -> None:
     case: dict[str, Any] = {"id": "one", "input": "one", "assertions": [{"type": "contains", "value": "nothing"}]}
     folder.write_suite(case, workspace={"template": "template"})
-    folder.sweep()
+    folder.sweep_once()
     ((path, sweep),) = folder.ask("SELECT workspace->>'path', sweep_id FROM target_executions")
     store = folder.session().store
     assert (Path(path) / "made-one").read_text() == "one"
