@@ -25,6 +25,15 @@ from eval_pipeline.agents.session_import import (
 from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
+from eval_pipeline.cli.imported_results import (
+    check_free,
+    describe,
+    find_files,
+    format_named,
+    read_results,
+    result_files,
+    write_results,
+)
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, past_moment, project_options
 from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, table_console
@@ -35,6 +44,8 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import jsonl_text
+from eval_pipeline.reports.result_logs import RESULT_LOGS, ResultLogFormat
+from eval_pipeline.sweeps.project import Project
 
 _SHOWN_PROMPT = 80
 _SHOWN_ERROR = 160
@@ -62,6 +73,8 @@ class _Import(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Agents"):
             formatter.write_dl([(agent.name, _place(agent)) for agent in all_agents()])
+        with formatter.section("Other evaluation systems"):
+            formatter.write_dl([(name, f"files: {', '.join(format_.patterns)}") for name, format_ in RESULT_LOGS])
 
 
 def _place(agent: SessionOwner) -> str:
@@ -69,7 +82,7 @@ def _place(agent: SessionOwner) -> str:
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in AGENTS.names() if name.startswith(incomplete)]
+    return [name for name in (*AGENTS.names(), *RESULT_LOGS.names()) if name.startswith(incomplete)]
 
 
 @click.command(name="import", cls=_Import)
@@ -100,11 +113,18 @@ def import_sessions_command(
     """Import sessions of AGENT into a transcript file, one line a session.
 
     AGENT may be `atif`: trajectories of any program. SESSION is a session's id (or the beginning of it) or a log file.
-    Logs are looked for where the agent keeps them.
+    Logs are looked for where the agent keeps them. AGENT may also be another evaluation system (inspect, promptfoo,
+    lm-eval) and SESSION files or folders of its results: each task becomes a suite, each model a runner that replays
+    its answers, and the scores that the system gave stand beside those of other evaluators.
     Exit codes: 0 done; 1 some sessions could not be imported; 2 none could, or invalid input.
     """
-    cli = SESSION_FORMATS.get(agent) or AGENTS.get(agent)
     selected = SessionFilter(names=sessions, since=since, cwd=cwd, last=last)
+    results = format_named(agent)
+    if results is not None:
+        _check_options(agent, since=since, cwd=cwd, last=last, output=output)
+        _import_results(agent, results, sessions, open_project(project, data), listed=listed, suite=suite, force=force)
+        return
+    cli = SESSION_FORMATS.get(agent) or AGENTS.get(agent)
     logs = select_logs(cli, selected, os.environ)
     if listed:
         _list(cli, logs)
@@ -122,6 +142,42 @@ def import_sessions_command(
         raise InputError("nothing was imported")
     _write(imported, target, files, console)
     sys.exit(0 if len(imported) == len(logs) else 1)
+
+
+def _check_options(agent: str, **options: object) -> None:
+    """Raise InputError for options that select sessions."""
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]}: is for sessions of agents; results of {agent} are named by files and folders")
+
+
+def _import_results(
+    system: str, format_: ResultLogFormat, names: Sequence[str], project: Project, *,
+    listed: bool, suite: str | None, force: bool,
+) -> None:  # fmt: skip
+    """Import results of another system. Exits with 1 when some could not be imported."""
+    if not names:
+        raise InputError(f"name the results of {system}: files, or folders with {' or '.join(format_.patterns)}")
+    if suite is not None and not SUITE_NAME.match(suite):
+        raise InputError(f"--suite: expected lower-case letters, digits and hyphens (at most 64), got '{suite}'")
+    console = message_console()
+    result = read_results(format_, find_files(format_, names), all(map(os.path.isfile, names)), suite)
+    for why in result.skipped:
+        print_line(console, why, mark="not imported:", style="yellow")
+    if not result.tasks:
+        raise InputError("nothing was imported")
+    if listed:
+        columns = ("suite", "runner", "answers", "cases", "recorded scores")
+        print_rows(table_console(), columns, list(describe(result)), Layout(prose=True))
+        return
+    files = result_files(system, project)
+    if not force:
+        check_free(result.tasks, files)
+    for line in write_results(result, files):
+        print_line(console, line)
+    suites = " ".join(show_path(files.suites / f"{name}.yaml") for name in result.tasks)
+    print_line(console, f"eval-pipeline run {suites}", style="dim")
+    sys.exit(1 if result.skipped else 0)
 
 
 # Selection

@@ -46,8 +46,8 @@ class SuiteFiles:
     @property
     def entry(self) -> dict[str, Any]:
         """The runner's entry in the runners file."""
-        recording = Path(*_relative(self.recording, self.runners.parent))
-        return {"name": self.runner, "adapter": "replay", "recording": recording.as_posix()}
+        recording = relative_path(self.recording, self.runners.parent)
+        return {"name": self.runner, "adapter": "replay", "recording": recording}
 
     def texts(self, sessions: Sequence[Session]) -> list[FileText]:
         """The files to write; a runners file that has the runner stays unchanged."""
@@ -66,7 +66,7 @@ class SuiteFiles:
 
     def _runners_text(self) -> Iterator[FileText]:
         text = self.runners.read_text(encoding="utf-8-sig") if self.runners.exists() else ""
-        if self.entry not in _entries(text):
+        if self.entry not in entries_of(text):
             added = with_runner(text, self.entry)
             if added is None:
                 raise InputError(f"{show_path(self.runners)}: cannot be added to")  # checked by plan_suite_files
@@ -84,12 +84,12 @@ def plan_suite_files(name: str, project: Project) -> SuiteFiles:
     text = runners.read_text(encoding="utf-8-sig") if runners.exists() else ""
     files = SuiteFiles(
         name=name,
-        suite=_suites_folder(project) / f"{name}.yaml",
+        suite=suites_folder(project) / f"{name}.yaml",
         recording=root / "recordings" / "sessions" / f"{name}.jsonl",
         runners=runners,
         own_runners=False,
     )
-    if files.entry in _entries(text) or with_runner(text, files.entry) is not None:
+    if files.entry in entries_of(text) or with_runner(text, files.entry) is not None:
         return files
     separate = root / "recordings" / "sessions" / f"{name}.runners.yaml"
     return SuiteFiles(name=name, suite=files.suite, recording=files.recording, runners=separate, own_runners=True)
@@ -103,23 +103,23 @@ def check_suite_files(files: SuiteFiles, *, force: bool) -> None:
             f"{' and '.join(map(show_path, existing))} exist; --force overwrites, another --suite keeps them"
         )
     text = files.runners.read_text(encoding="utf-8-sig") if files.runners.exists() else ""
-    taken = [entry for entry in _entries(text) if isinstance(entry, Mapping) and entry.get("name") == files.runner]
+    taken = [entry for entry in entries_of(text) if isinstance(entry, Mapping) and entry.get("name") == files.runner]
     if taken and files.entry not in taken:
         raise InputError(f"{show_path(files.runners)} has another runner '{files.runner}'; give the suite another name")
 
 
-def _suites_folder(project: Project) -> Path:
+def suites_folder(project: Project) -> Path:
     """Return the first folder among the project's suites, else `suites`, else the project."""
     folders = [project.root / pattern for pattern in project.suites if (project.root / pattern).is_dir()]
     return folders[0] if folders else project.root / "suites"
 
 
-def _relative(path: Path, folder: Path) -> tuple[str, ...]:
+def relative_path(path: Path, folder: Path) -> str:
     """Return the relative path from a folder to a file, through parents where necessary."""
     ups = 0
     while not path.is_relative_to(folder):
         folder, ups = folder.parent, ups + 1
-    return (*[".."] * ups, *path.relative_to(folder).parts)
+    return Path(*[".."] * ups, *path.relative_to(folder).parts).as_posix()
 
 
 def _test(session: Session) -> dict[str, Any]:
@@ -147,7 +147,8 @@ def _row(session: Session) -> dict[str, Any]:
 # The runners file
 
 
-def _entries(text: str) -> list[Any]:
+def entries_of(text: str) -> list[Any]:
+    """Return the entries of a runners file's text; none where it has no list of them."""
     try:
         document = parse_yaml(text)
     except InputError:

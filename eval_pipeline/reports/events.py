@@ -151,6 +151,19 @@ class ErrorEvent:
     line: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedScoreEvent:
+    """A score that another system gave the session: `value` is its number, `raw` what it wrote where that is none."""
+
+    kind: Literal["recorded_score"] = "recorded_score"
+    name: str
+    value: float | None = None
+    raw: Any = None
+    message: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
 Event = (
     MessageEvent
     | ToolCallEvent
@@ -161,6 +174,7 @@ Event = (
     | SkillEvent
     | RetryEvent
     | ErrorEvent
+    | RecordedScoreEvent
 )
 EVENT_KINDS: dict[str, type[Event]] = {
     "message": MessageEvent,
@@ -172,6 +186,7 @@ EVENT_KINDS: dict[str, type[Event]] = {
     "skill": SkillEvent,
     "retry": RetryEvent,
     "error": ErrorEvent,
+    "recorded_score": RecordedScoreEvent,
 }
 
 

@@ -17,6 +17,7 @@ from eval_pipeline.reports.events import (
     FileWriteEvent,
     JsonMap,
     MessageEvent,
+    RecordedScoreEvent,
     RetryEvent,
     SkillEvent,
     Strength,
@@ -37,9 +38,9 @@ from eval_pipeline.reports.usage import Usage
 
 __all__ = [
     "EVENT_KINDS", "CommandEvent", "DetectedSkill", "ErrorEvent", "Event", "FileReadEvent", "FileWriteEvent",
-    "JsonMap", "MessageEvent", "RetryEvent", "SessionReport", "SkillEvent", "Strength", "ToolCallEvent",
-    "ToolResultEvent", "ToolUse", "Turn", "TurnStart", "Usage", "event_from_json", "is_spoken", "turn_positions",
-    "turn_start_from_json",
+    "JsonMap", "MessageEvent", "RecordedScoreEvent", "RetryEvent", "SessionReport", "SkillEvent", "Strength",
+    "ToolCallEvent", "ToolResultEvent", "ToolUse", "Turn", "TurnStart", "Usage", "event_from_json", "is_spoken",
+    "turn_positions", "turn_start_from_json",
 ]  # fmt: skip
 
 

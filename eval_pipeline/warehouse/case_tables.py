@@ -7,7 +7,7 @@ files which it names after `FROM`, `JOIN` or in `read_csv(…)`, and nothing els
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,12 @@ class TableQuery:
 def is_query(text: str) -> bool:
     """Return whether a text is a query, not the name of a file."""
     return _QUERY.match(text) is not None
+
+
+def columns_of_json(file: str, columns: Mapping[str, str]) -> str:
+    """Return the query of the rows of a file of JSON lines, whose columns have these types and no guessed ones."""
+    types = ", ".join(f"{name}: {type_}" for name, type_ in columns.items())
+    return f"SELECT * FROM read_json({_quoted(file)}, columns = {{{types}}})"
 
 
 def query_of_files(files: Sequence[Path]) -> TableQuery:

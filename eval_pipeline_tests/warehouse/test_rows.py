@@ -22,6 +22,7 @@ from eval_pipeline.reports.model import (
     FileReadEvent,
     FileWriteEvent,
     MessageEvent,
+    RecordedScoreEvent,
     RetryEvent,
     SessionReport,
     SkillEvent,
@@ -333,6 +334,7 @@ def test_every_kind_of_row_has_exactly_the_columns_of_its_table() -> None:
         pytest.param(SkillEvent(skill="tidy", ok=True), "tidy", None, True, id="skill"),
         pytest.param(RetryEvent(message="429"), "429", None, None, id="retry"),
         pytest.param(ErrorEvent(message="no"), "no", None, None, id="error"),
+        pytest.param(RecordedScoreEvent(name="acc", value=1.0), None, None, None, id="recorded-score"),
     ],
 )
 def test_an_event_shows_what_was_said_and_whether_it_worked(

@@ -81,4 +81,5 @@ const SHOWN = {
   skill: (event) => ["skill", `${event.skill} (${event.strength})`],
   retry: (event) => [`retry ${event.attempt ?? ""}`, event.message ?? String(event.status ?? "")],
   error: (event) => ["error", event.message],
+  recorded_score: (event) => [`score ${event.name}`, [String(event.value ?? JSON.stringify(event.raw)), event.message].filter(Boolean).join("\n")],
 };
