@@ -72,6 +72,7 @@ EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "output": {"includes": [ODD_TEXT, {"regex": "yes|no"}], "not_empty": True},
     "python-check": {"file": "suite.py", "timeout_s": 5, "classifies": True},
     "python": {"function": "checks:check", "arguments": {"limit": 3, "words": [ODD_TEXT, None, True]}},
+    "recorded-score": {"score": ODD_TEXT, "range": [10.0, 0.0], "labels": {"good": 1.0}},
     "regex": {"value": r"^\s*(?<answer>\d+)\b: #\\", "flags": "im"},
     "rubrics": {"criteria": [ODD_TEXT, {"id": "a", "score_ranges": {"0": "no", "5": "yes"}, "min_score": 0.5}]},
     "script": {"command": [sys.executable, "grader.py"], "timeout_s": 30, "words": ODD_TEXT},

@@ -69,8 +69,8 @@ def export_command(
     experiment: str | None,
     endpoint: str | None,
 ) -> None:
-    """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines,
-    or the pages of `view` as one HTML file.
+    """Write results for other tools: a table (CSV, Parquet), Markdown, JSON or JSON lines, JUnit XML, OpenTelemetry
+    traces, an AgentV run folder, files of Every Eval Ever, or the pages of `view` as one HTML file.
 
     Files are written atomically. Without --sweep or --board, the current results are exported. Exit codes: 0; 2 for bad
     input; 3 when there is nothing to export.
@@ -125,7 +125,10 @@ def _write(
         path = output or project.root / _default_folder(chosen, options) / _folder_name(options.at)
         write_folder(chunks, path)
     elif output is None or str(output) == "-":
-        _print(chunks)
+        if getattr(chosen, "binary", False):
+            _print_bytes(chunks)
+        else:
+            _print(chunks)
         return "stdout"
     else:
         path = output
@@ -161,6 +164,13 @@ def _check_experiment(name: str | None, chosen: ExportFormat) -> None:
 def _print(chunks: Iterable[FileChunk]) -> None:
     for chunk in chunks:
         echo_file(chunk.data.decode())
+
+
+def _print_bytes(chunks: Iterable[FileChunk]) -> None:
+    if sys.stdout.isatty():
+        raise InputError("--output: name a file; this format is no text that a terminal shows")
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk.data)
 
 
 def _folder_name(at: datetime) -> str:

@@ -174,10 +174,7 @@ TABLES: tuple[Table, ...] = (
         "session_events", "One row per event of a session, in order.", ("execution_id", "position"),
         _EXECUTION, _SUITE, _RUNNER, _CASE,
         ("position", "INTEGER", "Order within the session, from 0"),
-        (
-            "kind", "VARCHAR",
-            "message, tool_call, tool_result, command, file_read, file_write, skill, retry, error, recorded_score",
-        ),
+        ("kind", "VARCHAR", "message, tool_call, tool_result, command, file_read, file_write, skill, error, …"),
         ("text", "VARCHAR", "Text, command, path or output of the event"),
         ("tool", "VARCHAR", "Tool of a call or result"),
         ("ok", "BOOLEAN", "Whether it succeeded; NULL: unknown"),

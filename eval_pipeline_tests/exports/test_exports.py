@@ -12,6 +12,7 @@ from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
 FORMATS = [pytest.param(name, id=name) for name in EXPORTS.names()]
+BINARY = ("parquet",)
 ODD = "é 😀 \" ' <&> ]]> / .. \x00 \ud800 \n"
 
 
@@ -36,7 +37,7 @@ def test_an_export_of_odd_records_is_utf8_and_stays_in_its_folder(name: str) -> 
     files = exported(name, *odd_records(), content=True)
 
     for path, data in files.items():
-        assert data.decode("utf-8")
+        assert name in BINARY or data.decode("utf-8")
         assert (path == "") != EXPORTS.get(name).folder
         assert not path.startswith("/")
         assert not {".", ".."} & set(path.split("/"))
