@@ -10,22 +10,23 @@ import pytest
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import open_warehouse
-from eval_pipeline_tests.team.postgres import Server, running_server, why_not
+from eval_pipeline_tests.postgres_server import PostgresServer
+from eval_pipeline_tests.team.postgres import lake_server, new_lake, why_not
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Iterator[PostgresServer]:
     """A PostgreSQL server, for tests that leave it running."""
     if (reason := why_not()) is not None:
         pytest.skip(reason)
-    with running_server() as started:
+    with lake_server() as started:
         yield started
 
 
 @pytest.fixture
-def url(server: Server, tmp_path: Path) -> str:
+def url(server: PostgresServer, tmp_path: Path) -> str:
     """The URL of an empty shared warehouse."""
-    return server.url(server.new_database(), tmp_path / "lake")
+    return new_lake(server, tmp_path / "lake")
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.published import describe
 from eval_pipeline.warehouse.store import open_warehouse
 from eval_pipeline.warehouse.views import VIEWS
+from eval_pipeline_tests.postgres_server import PASSWORD, PostgresServer
 from eval_pipeline_tests.team.conftest import machine
-from eval_pipeline_tests.team.postgres import PASSWORD, Server
+from eval_pipeline_tests.team.postgres import lake_url, new_database
 
 
 def ids(warehouse: DuckLakeWarehouse) -> list[str]:
@@ -167,17 +168,20 @@ def threaded(work: object) -> None:
         raise raised[0]
 
 
-def test_a_wrong_password_or_database_is_said_without_the_password(server: Server, tmp_path: Path) -> None:
-    for broken in (server.url("no_such_database", tmp_path), server.url("postgres", tmp_path) + " sslmode=nonsense"):
+def test_a_wrong_password_or_database_is_said_without_the_password(server: PostgresServer, tmp_path: Path) -> None:
+    for broken in (
+        lake_url(server, "no_such_database", tmp_path),
+        lake_url(server, "postgres", tmp_path) + " sslmode=nonsense",
+    ):
         with pytest.raises(WarehouseError) as caught:
             machine(broken, tmp_path).exists()
         assert PASSWORD not in str(caught.value)
         assert "Traceback" not in str(caught.value)
 
 
-def test_another_data_path_than_the_lakes_is_an_error(server: Server, tmp_path: Path) -> None:
-    database = server.new_database()
-    machine(server.url(database, tmp_path / "lake"), tmp_path / "one").write("sweeps", [{"sweep_id": "a"}])
+def test_another_data_path_than_the_lakes_is_an_error(server: PostgresServer, tmp_path: Path) -> None:
+    database = new_database(server)
+    machine(lake_url(server, database, tmp_path / "lake"), tmp_path / "one").write("sweeps", [{"sweep_id": "a"}])
 
     with pytest.raises(InputError, match="data_path of the warehouse"):
-        open_warehouse(server.url(database, tmp_path / "elsewhere")).frame("SELECT 1 FROM sweeps")
+        open_warehouse(lake_url(server, database, tmp_path / "elsewhere")).frame("SELECT 1 FROM sweeps")

@@ -12,8 +12,9 @@ import pytest
 from eval_pipeline.warehouse.copying import copy_warehouse
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.published import open_results
+from eval_pipeline_tests.postgres_server import PASSWORD, PostgresServer
 from eval_pipeline_tests.team.conftest import machine
-from eval_pipeline_tests.team.postgres import PASSWORD, Server
+from eval_pipeline_tests.team.postgres import new_lake
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COUNTS = "SELECT suite, runner, planned, passed, failed, errored, threshold FROM current_pairs ORDER BY ALL"
@@ -39,7 +40,9 @@ def project(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_lake_has_the_rows_of_the_file_and_copies_both_ways(server: Server, url: str, tmp_path: Path) -> None:
+def test_the_lake_has_the_rows_of_the_file_and_copies_both_ways(
+    server: PostgresServer, url: str, tmp_path: Path
+) -> None:
     here, there = project(tmp_path / "file"), project(tmp_path / "lake-project")
 
     sweep(here)
@@ -58,7 +61,7 @@ def test_the_lake_has_the_rows_of_the_file_and_copies_both_ways(server: Server, 
     assert {table.name for table in copied if table.is_new} >= {"verdicts", "evaluator_scores", "session_events"}
     with back.published() as connection:
         assert connection.execute(SCORES).fetchall() == rows
-    fresh = machine(server.url(server.new_database(), tmp_path / "second"), tmp_path / "reader")
+    fresh = machine(new_lake(server, tmp_path / "second"), tmp_path / "reader")
     assert [table.rows for table in copy_warehouse(back, fresh)] == [table.rows for table in copied]
     shared.close()
     fresh.close()

@@ -17,8 +17,9 @@ from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.lake_address import lake_address
 from eval_pipeline.warehouse.lake_engine import lake_engine
 from eval_pipeline.warehouse.queries import interrupt_running_sweeps
+from eval_pipeline_tests.postgres_server import PASSWORD, PostgresServer
 from eval_pipeline_tests.team.conftest import machine
-from eval_pipeline_tests.team.postgres import PASSWORD, Server, running_server
+from eval_pipeline_tests.team.postgres import lake_server, lake_url, new_database, new_lake
 from eval_pipeline_tests.team.proxy import proxied
 from eval_pipeline_tests.team.sweeping import CountedProject
 
@@ -68,8 +69,8 @@ def test_a_pair_has_one_holder_until_its_lease_ends(lake: DuckLakeWarehouse) -> 
     assert leases.live_sweeps() == frozenset()
 
 
-def test_a_dead_workers_pairs_are_free_after_its_leases(server: Server, tmp_path: Path) -> None:
-    url = server.url(server.new_database(), tmp_path / "lake") + " lease_s=1"
+def test_a_dead_workers_pairs_are_free_after_its_leases(server: PostgresServer, tmp_path: Path) -> None:
+    url = new_lake(server, tmp_path / "lake") + " lease_s=1"
     leases = machine(url, tmp_path / "one").leases
     assert leases is not None
     pairs = [PairKey("s", "a")]
@@ -83,8 +84,8 @@ def test_a_dead_workers_pairs_are_free_after_its_leases(server: Server, tmp_path
             assert leases.live_sweeps() == {"two"}
 
 
-def test_a_heartbeat_keeps_leases_and_a_sweep_alive(server: Server, tmp_path: Path) -> None:
-    url = server.url(server.new_database(), tmp_path / "lake") + " lease_s=1"
+def test_a_heartbeat_keeps_leases_and_a_sweep_alive(server: PostgresServer, tmp_path: Path) -> None:
+    url = new_lake(server, tmp_path / "lake") + " lease_s=1"
     one, two = machine(url, tmp_path / "one"), machine(url, tmp_path / "two")
     assert one.leases is not None
     assert two.leases is not None
@@ -137,9 +138,9 @@ def test_two_machines_carry_out_each_plan_once_while_an_analyst_is_connected(url
 
 @pytest.mark.slow
 def test_a_killed_machines_pairs_are_taken_over_and_stored_calls_are_not_repeated(
-    server: Server, tmp_path: Path
+    server: PostgresServer, tmp_path: Path
 ) -> None:
-    url = server.url(server.new_database(), tmp_path / "lake") + " lease_s=5"
+    url = new_lake(server, tmp_path / "lake") + " lease_s=5"
     project = CountedProject(tmp_path, url, suites=8, seconds=0.5)
     one, two = project.machine("one"), project.machine("two")
     reader = machine(url, tmp_path / "reader")
@@ -165,10 +166,10 @@ def test_a_killed_machines_pairs_are_taken_over_and_stored_calls_are_not_repeate
 
 
 @pytest.mark.slow
-def test_a_sweep_waits_for_a_killed_server_and_makes_no_call_twice(server: Server, tmp_path: Path) -> None:
+def test_a_sweep_waits_for_a_killed_server_and_makes_no_call_twice(server: PostgresServer, tmp_path: Path) -> None:
     del server  # says why there is none
-    with running_server() as own:
-        url = own.url(own.new_database(), tmp_path / "lake")
+    with lake_server() as own:
+        url = new_lake(own, tmp_path / "lake")
         project = CountedProject(tmp_path, url, suites=6, seconds=0.3)
         one = project.machine("one")
         reader = machine(url, tmp_path / "reader")
@@ -187,13 +188,13 @@ def test_a_sweep_waits_for_a_killed_server_and_makes_no_call_twice(server: Serve
 
 
 @pytest.mark.slow
-def test_a_network_that_drops_connections_loses_and_doubles_nothing(server: Server, tmp_path: Path) -> None:
-    database = server.new_database()
+def test_a_network_that_drops_connections_loses_and_doubles_nothing(server: PostgresServer, tmp_path: Path) -> None:
+    database = new_database(server)
     with proxied(server.port) as proxy:
-        through = Server(server.folder, proxy.port).url(database, tmp_path / "lake")
+        through = lake_url(PostgresServer(server.folder, proxy.port), database, tmp_path / "lake")
         project = CountedProject(tmp_path, through, suites=6, seconds=0.2)
         one = project.machine("one")
-        reader = machine(server.url(database, tmp_path / "lake"), tmp_path / "reader")
+        reader = machine(lake_url(server, database, tmp_path / "lake"), tmp_path / "reader")
 
         sweep = project.start(one)
         for stored in (0, 4, 10):

@@ -15,8 +15,9 @@ from eval_pipeline.orchestration.partitions import range_tags
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.postgres_server import PostgresServer
 from eval_pipeline_tests.team.conftest import machine
-from eval_pipeline_tests.team.postgres import Server
+from eval_pipeline_tests.team.postgres import new_lake
 from eval_pipeline_tests.team.sweeping import CountedProject
 from eval_pipeline_tests.team.test_machines import check_rows, ended, until
 
@@ -75,8 +76,10 @@ def test_two_processes_of_one_folder_carry_out_each_plan_once_at_the_same_time(u
 
 
 @pytest.mark.slow
-def test_a_call_that_a_killed_process_finished_is_not_made_again_in_its_folder(server: Server, tmp_path: Path) -> None:
-    url = server.url(server.new_database(), tmp_path / "lake") + " lease_s=5"
+def test_a_call_that_a_killed_process_finished_is_not_made_again_in_its_folder(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    url = new_lake(server, tmp_path / "lake") + " lease_s=5"
     project = CountedProject(tmp_path, url, suites=2, runners=2, cases=6, seconds=0.4)
     root = project.machine("one")
     _one_call_at_a_time(root)

@@ -14,8 +14,9 @@ import pytest
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.lake_address import lake_address
 from eval_pipeline.warehouse.lake_engine import lake_engine
+from eval_pipeline_tests.postgres_server import PASSWORD, PostgresServer
 from eval_pipeline_tests.team.conftest import machine
-from eval_pipeline_tests.team.postgres import PASSWORD, Server
+from eval_pipeline_tests.team.postgres import lake_url, new_database
 
 DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "share-a-warehouse.md"
 
@@ -27,8 +28,8 @@ def statements(database: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def database(server: Server) -> str:
-    name = server.new_database()
+def database(server: PostgresServer) -> str:
+    name = new_database(server)
     for statement in statements(name):
         server.sql(name, statement)
     for role in ("writer", "analyst"):
@@ -36,12 +37,14 @@ def database(server: Server) -> str:
     return name
 
 
-def url_of(server: Server, database: str, role: str, folder: Path) -> str:
-    return server.url(database, folder / "lake").replace("user=owner", f"user={role}")
+def url_of(server: PostgresServer, database: str, role: str, folder: Path) -> str:
+    return lake_url(server, database, folder / "lake").replace("user=pipeline", f"user={role}")
 
 
 @pytest.fixture
-def writer(server: Server, database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckLakeWarehouse]:
+def writer(
+    server: PostgresServer, database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DuckLakeWarehouse]:
     folder = tmp_path_factory.getbasetemp() / "roles"
     opened = machine(url_of(server, database, "writer", folder), folder / "writer")
     opened.write("sweeps", [{"sweep_id": "a"}])
@@ -50,7 +53,7 @@ def writer(server: Server, database: str, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def analyst_url(server: Server, database: str, writer: DuckLakeWarehouse) -> str:
+def analyst_url(server: PostgresServer, database: str, writer: DuckLakeWarehouse) -> str:
     return url_of(server, database, "analyst", writer.folder.parent)
 
 
@@ -89,7 +92,9 @@ def test_an_analyst_cannot_write_even_where_nothing_is_attached_read_only(
 @pytest.mark.parametrize(
     "statement", ["DELETE FROM ducklake_snapshot", "DROP TABLE ducklake_table", "CREATE TABLE t ()"]
 )
-def test_an_analyst_cannot_change_the_catalog(server: Server, database: str, analyst_url: str, statement: str) -> None:
+def test_an_analyst_cannot_change_the_catalog(
+    server: PostgresServer, database: str, analyst_url: str, statement: str
+) -> None:
     driver: Any = importlib.import_module("psycopg2")
     connection = driver.connect(lake_address(analyst_url.removeprefix("ducklake:"), Path()).connection)
     try:
