@@ -35,6 +35,7 @@ from eval_pipeline_tests.benchmarks.pages import measure_pages
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
 from eval_pipeline_tests.benchmarks.warehouse import measure_warehouse
 from eval_pipeline_tests.benchmarks.wire import measure_wire
+from eval_pipeline_tests.benchmarks.workers import measure_workers
 
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
 
@@ -235,6 +236,11 @@ def fleet(quick: bool) -> None:
     measure_fleet(stub, RUN, project, quick)
 
 
+def workers(quick: bool) -> None:
+    """Eight workers on one lake in PostgreSQL, beside one worker."""
+    measure_workers(stub, RUN, project, quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -251,6 +257,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "functions": measure_functions,
     "checks": checks,
     "fleet": fleet,
+    "workers": workers,
     "http": measure_http,
     "wire": measure_wire,
 }
