@@ -71,7 +71,7 @@ class StoredHistory:
 
     def _stored(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
         rules = self._rules(pairs)
-        return self._warehouse.run(lambda connection: stored_executions(self._warehouse, pairs, rules))
+        return stored_executions(self._warehouse, pairs, rules)
 
     def _rules(self, pairs: Sequence[PairKey]) -> dict[PairKey, IncompleteRule]:
         return incomplete_rules(self._pairs[pair] for pair in pairs if pair in self._pairs)

@@ -3,10 +3,13 @@ why plans did not pass. Several pairs go into one transaction."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 import polars as pl
 
@@ -31,6 +34,9 @@ from eval_pipeline.warehouse.verdict_history import record_changes
 
 _LOG = logging.getLogger(__name__)
 PAIRS_AT_ONCE = 64
+STORE_EVERY_S = 2.0
+"""How long a finished pair waits for others before it is stored in a shared warehouse; its journal is on disk."""
+Finished = TypeVar("Finished")
 _COUNTED = ("planned", "reused", "rescored", "updated", "executed", "skipped", "passed", "failed", "errored")
 
 
@@ -59,6 +65,17 @@ class _Destination:
     sweep_id: str
     clock: OrderClock
     snapshots: SnapshotChecks
+
+
+async def finished_together(done: asyncio.Queue[Finished], most: int, wait_s: float) -> list[Finished]:
+    """Wait for what finishes next; return it with what has finished, and what does within `wait_s`: in a shared
+    warehouse a transaction of many pairs takes as long as one of few."""
+    together = [await done.get()]
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s or None):
+            while len(together) < most and (wait_s or not done.empty()):
+                together.append(await done.get())
+    return together
 
 
 def store_pairs(
@@ -99,7 +116,7 @@ def _store_together(into: _Destination, group: Sequence[FinishedPair]) -> list[P
     if len(group) < 2:
         return None
     try:
-        outcomes = into.warehouse.run(lambda connection: _store(into, group))
+        outcomes = into.warehouse.run_beside(lambda connection: _store(into, group))
     except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
         _LOG.warning("%d pairs are stored one by one: %s", len(group), error)
         return None
@@ -113,7 +130,7 @@ def _store_alone(into: _Destination, pair: FinishedPair) -> PairOutcome:
         if into.warehouse.leases is None:  # readers of the journals need not wait for the whole of it
             (outcome,) = _store(into, [pair])
         else:  # again from its beginning where the server was lost
-            (outcome,) = into.warehouse.run(lambda connection: _store(into, [pair]))
+            (outcome,) = into.warehouse.run_beside(lambda connection: _store(into, [pair]))
         pair.journal.remove()
     except Exception as error:  # noqa: BLE001 — one pair that cannot be stored must not stop the others
         return failed_outcome(pair.rules, pair.ledger, error)

@@ -47,7 +47,7 @@ from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks, snapshot_settings
-from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
+from eval_pipeline.sweeps.storing import STORE_EVERY_S, FinishedPair, failed_outcome, finished_together, store_pairs
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.journal_lines import UnwritableJournal
@@ -390,9 +390,8 @@ class _Sweep:
         """Store pairs as they finish; those that finish while others are being stored go together."""
         stored = 0
         while stored < len(self._by_name):
-            done = [await self._done.get()]
-            while not self._done.empty():
-                done.append(self._done.get_nowait())
+            wait_s = 0.0 if self._context.warehouse.leases is None else STORE_EVERY_S
+            done = await finished_together(self._done, len(self._by_name) - stored, wait_s)
             stored += len(done)
             await asyncio.to_thread(self._find_earlier, done)
             await self._store([execution for execution in done if not execution.rescorer.pending])
@@ -406,8 +405,7 @@ class _Sweep:
         firsts = [first for execution in retried for first in execution.retried]
         try:
             rules = incomplete_rules(execution.pair for execution in retried)
-            warehouse = self._context.warehouse
-            answers = warehouse.run(lambda connection: retried_answers(warehouse, rules, firsts))
+            answers = retried_answers(self._context.warehouse, rules, firsts)
             for execution in retried:
                 execution.rescore_earlier(answers[execution.pair.name])
         except Exception as error:  # noqa: BLE001 — the rest of the sweep is stored all the same

@@ -190,8 +190,7 @@ class SweepStore:
 
     def retire(self, pairs: Sequence[PairKey]) -> None:
         """Take pairs out of what is current; the next board is without them."""
-        with self.warehouse.transaction():
-            queries.retire_pairs(self.warehouse, pairs, self._now())
+        self.warehouse.run(lambda connection: queries.retire_pairs(self.warehouse, pairs, self._now()))
 
     def _now(self) -> datetime:
         """Return a moment after everything that is stored, by this process or by others."""

@@ -65,7 +65,8 @@ def set_baseline(
     one baseline: the new one replaces the old one. Raises UnknownName for an unknown sweep, suite or runner, and
     InputError for a sweep that has not finished.
     """
-    with warehouse.transaction() as connection:
+
+    def store(connection: Connection) -> list[tuple[str, str]]:
         by_place = sweep in PLACES and comparable_sweeps(connection, suites, runners)
         id_ = comparable_sweep(connection, sweep, suites, runners) if by_place else sweep
         selection = select(connection, f"sweep:{id_}", suites=suites, runners=runners)
@@ -77,8 +78,11 @@ def set_baseline(
                 "DELETE FROM baselines WHERE suite = ? AND runner = ? AND runner_revision = ?", list(pair)
             )
             connection.execute("INSERT INTO baselines VALUES (?, ?, ?, ?, ?, ?)", [*pair, selection.id, now, note])
+        return [(suite, runner) for suite, runner, _ in pairs]
+
+    stored = warehouse.run(store)
     warehouse.publish()
-    return [(suite, runner) for suite, runner, _ in pairs]
+    return stored
 
 
 def _check_finished(connection: Connection, sweep_id: str) -> None:
@@ -97,7 +101,8 @@ def clear_baselines(warehouse: Warehouse, *, suites: Sequence[str] = (), runners
         "(len($suites) = 0 OR list_contains($suites, suite)) AND (len($runners) = 0 OR list_contains($runners, runner))"
     )
     values = {"suites": list(suites), "runners": list(runners)}
-    with warehouse.transaction() as connection:
+
+    def clear(connection: Connection) -> int:
         known = connection.execute("SELECT DISTINCT suite, runner FROM baselines").fetchall()
         for kind, names, place in (("suite", suites, 0), ("runner", runners, 1)):
             for name in names:
@@ -105,5 +110,8 @@ def clear_baselines(warehouse: Warehouse, *, suites: Sequence[str] = (), runners
                     raise UnknownName(kind, name, sorted({pair[place] for pair in known}))
         found = connection.execute(f"SELECT count(*) FROM baselines WHERE {condition}", values).fetchone()
         connection.execute(f"DELETE FROM baselines WHERE {condition}", values)
+        return int(found[0]) if found is not None else 0
+
+    count = warehouse.run(clear)
     warehouse.publish()
-    return int(found[0]) if found is not None else 0
+    return count

@@ -6,6 +6,7 @@ away, or because a program without our lock changed the same table, is run again
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.table_writer import TableWriter, committed
 
+_LOG = logging.getLogger(__name__)
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 _HAS_TABLES = "SELECT to_regclass('ducklake_table') IS NOT NULL"
@@ -95,6 +97,18 @@ class DuckLakeWarehouse(TableWriter):
 
     def run(self, work: Callable[[Engine], Answer]) -> Answer:
         return self._repeated(work, is_writing=True)
+
+    def run_beside(self, work: Callable[[Engine], Answer]) -> Answer:
+        """As `run`, at first without the lock of writers: transactions that only add rows have no conflicts."""
+        with self._turn:
+            if self._connection is None:
+                try:
+                    with self._begun(is_writing=False) as connection:
+                        return work(connection)
+                except duckdb.Error as error:  # a conflict, a lost server, a file that a compaction removed
+                    _LOG.debug("stored again, alone: %s", first_line(error))
+                    self.close()
+            return self.run(work)
 
     def read(self, work: Callable[[Engine], Answer]) -> Answer:
         return self._repeated(work, is_writing=False)

@@ -42,7 +42,8 @@ def store_grade(warehouse: Warehouse, grade: HumanGrade, now: datetime) -> str:
     """
     _check(grade)
     grade_id = f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
-    with warehouse.transaction() as connection:
+
+    def store(connection: Connection) -> None:
         execution = connection.execute(_EXECUTION, [grade.execution_id]).fetchone()
         if execution is None:
             raise InputError(f"there is no execution '{grade.execution_id}' any more")
@@ -50,6 +51,8 @@ def store_grade(warehouse: Warehouse, grade: HumanGrade, now: datetime) -> str:
         evaluator = _evaluator(connection, grade)
         row: Row = {**asdict(grade), **names, "grade_id": grade_id, "evaluator": evaluator, "graded_at": now}
         warehouse.write("human_grades", [row])
+
+    warehouse.run(store)
     warehouse.publish()
     return grade_id
 

@@ -344,9 +344,12 @@ def suite_files(warehouse: Warehouse) -> dict[str, str]:
 def retire_pairs(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> None:
     """Note that pairs are not current any more, and that no board knows it yet."""
     rows: list[dict[str, Any]] = [{"suite": pair.suite, "runner": pair.runner} for pair in pairs]
-    with warehouse.transaction():
+
+    def store(connection: Connection) -> None:
         warehouse.write("retired_pairs", [row | {"retired_at": now} for row in rows])
         warehouse.write("unranked_pairs", [row | {"finished": True} for row in rows])
+
+    warehouse.run(store)
 
 
 def clear_unranked(warehouse: Warehouse) -> None:

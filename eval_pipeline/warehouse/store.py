@@ -98,6 +98,11 @@ class Warehouse(Protocol):
         conflict or a lost connection, so it changes nothing but rows."""
         ...
 
+    def run_beside(self, work: Callable[[Any], Answer]) -> Answer:
+        """As `run`, for rows that no other process writes meanwhile, such as those of a leased pair: other writers need
+        not wait for it where the database keeps them apart."""
+        ...
+
     def read(self, work: Callable[[Any], Answer]) -> Answer:
         """Return what `work` returns, which only reads; otherwise as `run`."""
         ...

@@ -45,6 +45,10 @@ class TableWriter:
         with self.transaction() as connection:
             return work(connection)
 
+    def run_beside(self, work: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
+        """Return what `work` returns, which writes rows that no other process writes meanwhile."""
+        return self.run(work)
+
     def read(self, work: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         """Return what `work` returns, which only reads."""
         return self.run(work)
@@ -84,12 +88,15 @@ class TableWriter:
         `roomy` raises the memory limit to what the journals may need."""
 
         def store(connection: duckdb.DuckDBPyConnection) -> None:
-            for name, path in journals.items():
+            beside_new = False
+            for name, path in sorted(journals.items(), key=lambda item: item[0] != _EXECUTIONS):
                 longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:
                     _make_room(connection, self.memory_mb, path.stat().st_size, longest)
                 source = _reader(BY_NAME[name], path, longest, exact=exact)
-                _replace(connection, BY_NAME[name], source, read_twice=longest > LONG_LINE_BYTES)
+                if name == _EXECUTIONS:
+                    beside_new = longest <= LONG_LINE_BYTES
+                _replace(connection, BY_NAME[name], source, read_twice=longest > LONG_LINE_BYTES, beside_new=beside_new)
 
         self.run(store)
 
@@ -198,9 +205,12 @@ def _no_pattern(path: Path) -> str:
     return "".join(f"[{char}]" if char in "[*?" else char for char in str(path))
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str, *, read_twice: bool = False) -> None:
+def _replace(
+    connection: duckdb.DuckDBPyConnection, table: Table, source: str, *, read_twice: bool, beside_new: bool
+) -> None:
     """Replace stored rows by incoming rows of the same key. A trailing `position` of a key is ignored: the events of a
-    session, and the members of a score, are replaced together. `read_twice` makes no copy of the rows on the way."""
+    session, and the members of a score, are replaced together. `read_twice` makes no copy of the rows on the way;
+    with `beside_new`, rows of executions that are stored in the same transaction for the first time replace nothing."""
     names = table.key[:-1] if table.key[-1] == "position" else table.key
     key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in names)
     columns = ", ".join(f'"{name}"' for name in table.column_names)
@@ -210,9 +220,27 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str, *
         connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {source}')
         return
     connection.execute(f"CREATE OR REPLACE TEMP TABLE incoming AS SELECT {columns} FROM {source}")
-    connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')
+    if not (beside_new and _is_new(connection, table)):
+        connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')
     connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM incoming')
     connection.execute("DROP TABLE incoming")
+
+
+_EXECUTIONS = "target_executions"
+_OTHERS = "EXISTS (FROM incoming ANTI JOIN new_executions USING (execution_id))"
+
+
+def _is_new(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+    """Return whether all incoming rows are of executions that are stored in this transaction for the first time: what
+    is derived from an execution is stored with it or later. Executions come first."""
+    if "execution_id" not in table.column_names:
+        return False
+    if table.name == _EXECUTIONS:
+        connection.execute(
+            f"""CREATE OR REPLACE TEMP TABLE new_executions AS
+                SELECT execution_id FROM incoming ANTI JOIN {_EXECUTIONS} USING (execution_id)"""
+        )
+    return connection.execute(f"SELECT {_OTHERS}").fetchone() == (False,)
 
 
 def _equals(where: Mapping[str, Any]) -> str:

@@ -16,6 +16,9 @@ question = sys.stdin.read()
 file = os.open(pathlib.Path(__file__).parents[1] / "calls.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 os.write(file, (sys.argv[2] + " " + " ".join(question.split()) + "\\n").encode())
 os.close(file)
+calls, until = pathlib.Path(__file__).parents[1] / "calls.txt", time.monotonic() + 120
+while len(calls.read_text().splitlines()) < int(sys.argv[3]) and time.monotonic() < until:
+    time.sleep(0.05)
 time.sleep(float(sys.argv[1]))
 print("answer")
 """
@@ -31,6 +34,8 @@ class CountedProject:
     runners: int = 3
     cases: int = 2
     seconds: float = 0.0
+    together: int = 0
+    """A call ends when so many have begun."""
 
     @property
     def calls(self) -> Path:
@@ -49,13 +54,10 @@ class CountedProject:
             checks = [{"type": "contains", "value": "answer"}]
             tests = [{"id": f"c{n}", "input": f"s{number} c{n}", "assertions": checks} for n in range(self.cases)]
             (root / "suites" / f"s{number}.json").write_text(_json({"name": f"s{number}", "tests": tests}))
+        program = [sys.executable, "-S", "-E", "target.py", str(self.seconds)]
         runners = [
-            {
-                "name": f"r{number}",
-                "adapter": "command",
-                "command": [sys.executable, "-S", "-E", "target.py", str(self.seconds), f"r{number}"],
-            }
-            for number in range(self.runners)
+            {"name": name, "adapter": "command", "command": [*program, name, str(self.together)]}
+            for name in (f"r{number}" for number in range(self.runners))
         ]
         (root / "runners.yaml").write_text(_json({"runners": runners}))
         (root / "eval-pipeline.yaml").write_text(_json({"suites": ["suites"], "warehouse": self.url}))

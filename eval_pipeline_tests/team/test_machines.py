@@ -30,7 +30,7 @@ DOUBLED = """SELECT count(*) FROM (SELECT execution_id FROM target_executions GR
              UNION ALL SELECT sweep_id || suite || runner FROM sweep_pairs GROUP BY ALL HAVING count(*) > 1)"""
 
 
-def until(is_so: Callable[[], bool], within_s: float = 60.0) -> None:
+def until(is_so: Callable[[], bool], within_s: float = 180.0) -> None:
     deadline = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < deadline

@@ -82,7 +82,7 @@ def test_a_call_that_a_killed_process_finished_is_not_made_again_in_its_folder(
     url = new_lake(server, tmp_path / "lake") + " lease_s=5"
     project = CountedProject(tmp_path, url, suites=2, runners=2, cases=6, seconds=0.4)
     root = project.machine("one")
-    _one_call_at_a_time(root)
+    one_call_at_a_time(root)
     alive = project.start(root, output_to="alive.txt")
     dead = project.start(root)
     until(lambda: project.counted().total() >= 4)
@@ -108,9 +108,9 @@ def sweep_job() -> dg.JobDefinition:
 def test_chunks_of_a_run_are_carried_out_at_the_same_time(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = CountedProject(tmp_path, url, suites=2, runners=2, cases=6, seconds=0.5)
+    project = CountedProject(tmp_path, url, suites=2, runners=2, cases=1, together=2)
     root = project.machine("one")
-    _one_call_at_a_time(root, dagster={"executor": "multiprocess", "chunk_pairs": 2})
+    one_call_at_a_time(root, dagster={"executor": "multiprocess", "chunk_pairs": 2})
     monkeypatch.chdir(root)
     pairs = [f"s{suite}@r{runner}" for suite in range(2) for runner in range(2)]
     (tmp_path / "home").mkdir()
@@ -129,7 +129,7 @@ def test_chunks_of_a_run_are_carried_out_at_the_same_time(
     assert together > 0, "a process makes one call at a time"
 
 
-def _one_call_at_a_time(root: Path, **more: object) -> None:
+def one_call_at_a_time(root: Path, **more: object) -> None:
     settings = json.loads((root / "eval-pipeline.yaml").read_text())
     settings |= {"defaults": {"concurrency": 1}, **more}
     (root / "eval-pipeline.yaml").write_text(json.dumps(settings))
