@@ -26,6 +26,7 @@ from eval_pipeline.warehouse.case_details import (
     stored_case_names,
 )
 from eval_pipeline.warehouse.selections import Selection, select
+from eval_pipeline.warehouse.shared_files import local_artifact
 from eval_pipeline.warehouse.store import Connection
 
 NOTHING = 3
@@ -68,6 +69,8 @@ def show_command(
             _list(_summaries(connection, selection, repetition, failed), as_json)
             return
         details = _details(connection, selection, suite, case_id, repetition, failed)
+    for file in (file for each in details for file in each.artifacts):
+        local_artifact(warehouse.shared_files, warehouse.storage.artifacts / file["path"], file.get("sha256"))
     if not details:
         _nothing(f"{suite}/{case_id}", selection, failed, as_json)
     elif as_json:

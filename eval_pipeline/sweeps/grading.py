@@ -130,7 +130,7 @@ class Graders:
         key = fingerprint(
             [self.revision(grader, grader.name), [_identity(message) for message in messages], settings, sample]
         )
-        stored = _from_stored(self.replies.get(key))
+        stored = _from_stored(await self.replies.get(key))
         if stored is not None:
             return stored
         under_way = self._under_way.get(key)

@@ -42,7 +42,7 @@ class PairRecorder:
         self._context = context
         self._plans = PlanIdentity(pair.name.suite, pair.runner_identity, pair.content_of)
         folder = journal_folder(context.warehouse.storage, context.sweep_id, pair.name)
-        self.journal = Journal(folder, context.warehouse)
+        self.journal = Journal(folder, context.warehouse, pair.name)
         self.first_answers: dict[str, str] = {}
         self._specs: set[str] = set()
 

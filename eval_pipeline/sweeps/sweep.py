@@ -214,7 +214,7 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Runn
     """Return the graders of a sweep."""
     return Graders(
         named=runner_named,
-        replies=Replies(warehouse.storage.grader_replies),
+        replies=Replies(warehouse.storage.grader_replies, warehouse.shared_files),
         folder=warehouse.storage.grading,
         forced=options.grader,
         default=options.defaults.grader,

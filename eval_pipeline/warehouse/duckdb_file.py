@@ -44,6 +44,7 @@ from eval_pipeline.warehouse.waiting import held
 
 if TYPE_CHECKING:
     from eval_pipeline.warehouse.leases import Leases
+    from eval_pipeline.warehouse.shared_files import SharedFiles
 
 _LOG = logging.getLogger(__name__)
 THREADS = 2
@@ -60,6 +61,7 @@ class DuckDBWarehouse(TableWriter):
 
     lock_timeout_s = LOCK_TIMEOUT_S
     leases: Leases | None = None
+    shared_files: SharedFiles | None = None
 
     def __init__(
         self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS, storage: Storage | None = None

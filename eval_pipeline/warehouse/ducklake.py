@@ -27,6 +27,7 @@ from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
 from eval_pipeline.warehouse.publishing import Config, first_line
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.shared_files import SharedFiles
 from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.table_writer import TableWriter, committed
@@ -37,6 +38,10 @@ LOCK_TIMEOUT_S = 600.0
 _HAS_TABLES = "SELECT to_regclass('ducklake_table') IS NOT NULL"
 _HAS_SCHEMA = "SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE table_name = 'schema_migrations')"
 _SNAPSHOT = "SELECT max(snapshot_id) FROM ducklake_snapshot"
+_NAMED_FILES = """SELECT DISTINCT file ->> 'sha256' AS sha256
+    FROM (SELECT unnest(from_json(artifacts, '["JSON"]')) AS file FROM target_executions)"""
+_NEW_S = 86_400.0
+"""Common files are kept for so long, though no row names them: their rows may be in a journal."""
 _DATA_PATH = "SELECT value FROM ducklake_metadata WHERE key = 'data_path'"
 Answer = TypeVar("Answer")
 
@@ -53,6 +58,7 @@ class DuckLakeWarehouse(TableWriter):
         self.memory_mb = DEFAULT_MEMORY_MB
         self.catalog = Catalog(address)
         self.leases: Leases | None = Leases(Catalog(address), address.lease_s)
+        self.shared_files = None if address.files is None else SharedFiles(address.files)
         self._turn = threading.RLock()
         self._engine: Engine | None = None
         self._connection: Engine | None = None
@@ -197,6 +203,9 @@ class DuckLakeWarehouse(TableWriter):
             return
         with self._turn:
             self._retried(lambda: self._maintained(f"now() - to_days({int(keep_days)})"))
+        if self.shared_files is not None:
+            named = self.frame(_NAMED_FILES)["sha256"].to_list()
+            self.shared_files.remove_artifacts_but(named, max(_NEW_S, keep_days * 86_400.0))
 
     def _maintained(self, older_than: str) -> None:
         engine = self._opened()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from typing import BinaryIO
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from eval_pipeline.errors import WarehouseError
 from eval_pipeline.executions.model import Artifact, Execution
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal_lines import SET_ASIDE, UnwritableJournal, ingest_readable, read_rows, write_line
+from eval_pipeline.warehouse.shared_files import SharedJournal
 from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -51,9 +54,11 @@ class PairKey:
 class Journal:
     """The open journal of one suite × runner in one sweep."""
 
-    def __init__(self, folder: Path, warehouse: Warehouse) -> None:
+    def __init__(self, folder: Path, warehouse: Warehouse, pair: PairKey | None = None) -> None:
         self._folder = folder
         self._warehouse = warehouse
+        files = warehouse.shared_files if pair is not None else None
+        self._shared = None if files is None or pair is None else SharedJournal(files, pair.suite, pair.runner)
         self._files: dict[str, BinaryIO] = {}
         self._bytes = 0
         self._owned: BaseFileLock | None = None
@@ -78,6 +83,8 @@ class Journal:
         line = to_json(row) if table == EVENTS else redact_line(to_json(row))
         if table == TABLES[0]:
             write_line(file, line + b"\n")
+            if self._shared is not None:
+                self._shared.append(line, _files_of(row, self._warehouse.storage.artifacts))
         else:
             file.write(line)
             file.write(b"\n")  # no copy of a line that may be as large as an answer
@@ -112,6 +119,8 @@ class Journal:
         self.flush()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._bytes = 0
+        if self._shared is not None:
+            self._shared.remove()
         self.close()
 
     def _claim(self) -> None:
@@ -152,7 +161,8 @@ def recover(warehouse: Warehouse, pair: PairKey) -> int:
     like one that is left over. Only executions are ingested: derived rows may have been lost in a buffer, and are
     derived again. A journal that a process has open is skipped; that of a killed part of the same sweep is not.
     """
-    return sum(_recover_folder(folder, warehouse) for folder in _left_over(warehouse.storage, pair))
+    here = sum(_recover_folder(folder, warehouse) for folder in _left_over(warehouse.storage, pair))
+    return here + _recover_shared(warehouse, pair)
 
 
 def journaled_executions(storage: Storage, pair: PairKey) -> Iterator[Row]:
@@ -173,6 +183,38 @@ def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
     except Timeout:
         return False
     return True
+
+
+def _recover_shared(warehouse: Warehouse, pair: PairKey) -> int:
+    """Ingest what machines with data folders of their own had executed of a pair and did not live to store."""
+    if warehouse.shared_files is None:
+        return 0
+    shared = SharedJournal(warehouse.shared_files, pair.suite, pair.runner)
+    try:
+        left = dict(shared.left_over())
+    except Exception as error:  # any kind of store
+        raise WarehouseError(f"the files that machines have in common cannot be read: {error}") from error
+    if left:
+        folder = journal_folder(warehouse.storage, f"shared-{uuid.uuid4().hex[:12]}", pair)
+        folder.mkdir(parents=True)
+        (folder / f"{TABLES[0]}.jsonl").write_bytes(b"".join(left.values()))
+        _without_stored(folder / f"{TABLES[0]}.jsonl", warehouse)
+        _recover_folder(folder, warehouse)
+        warehouse.shared_files.remove(left)
+    return len(left)
+
+
+def _without_stored(path: Path, warehouse: Warehouse) -> None:
+    """Remove the lines of executions that are stored: what became of them later must not be undone."""
+    lines = {row["execution_id"]: line for line, row in read_rows(path) if row is not None}
+    query = f"SELECT execution_id FROM {TABLES[0]} WHERE execution_id IN (SELECT unnest(?::VARCHAR[]))"
+    stored = set(warehouse.frame(query, [list(lines)])["execution_id"])
+    path.write_bytes(b"".join(line.rstrip(b"\n") + b"\n" for id_, line in lines.items() if id_ not in stored))
+
+
+def _files_of(row: Row, artifacts: Path) -> list[tuple[Path, str]]:
+    """Return the files that an execution names, with their SHA-256."""
+    return [(artifacts / each.path, each.sha256) for each in row.get("artifacts") or ()]
 
 
 def _remove_stored(folder: Path) -> None:

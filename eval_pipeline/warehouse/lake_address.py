@@ -1,7 +1,7 @@
 """The address of a lake: `postgres:KEY=VALUE …` or `postgres://USER@HOST/DATABASE?…`, and where its rows are kept.
 
-The keys are those of libpq (host, port, dbname, user, sslmode, sslrootcert, passfile, service …), `data_path`, and
-`lease_s`: how many seconds a machine keeps its pairs without a heartbeat.
+The keys are those of libpq (host, port, dbname, user, sslmode, sslrootcert, passfile, service …), `data_path`, `files`
+(where machines have files in common) and `lease_s`: how many seconds a machine keeps its pairs without a heartbeat.
 An address has no password: project files, events, logs and errors show addresses.
 """
 
@@ -33,6 +33,8 @@ class LakeAddress:
     catalog: tuple[tuple[str, str], ...]
     data_path: str | None
     lease_s: float = LEASE_S
+    files: str | None = None
+    """Where the machines have files in common (a folder or a URL), None: nowhere."""
 
     @property
     def connection(self) -> str:
@@ -53,9 +55,9 @@ def lake_address(address: str, root: Path) -> LakeAddress:
     keys = _of_url(rest) if rest.startswith("//") else _of_words(rest)
     if {"password", "sslpassword"} & set(keys):
         raise InputError(_NO_PASSWORD)
-    data_path = keys.pop("data_path", None)
+    data_path, files = (_full_path(keys.pop(key), root) if key in keys else None for key in ("data_path", "files"))
     lease_s = _seconds(keys.pop("lease_s", str(LEASE_S)))
-    return LakeAddress(tuple(keys.items()), None if data_path is None else _full_path(data_path, root), lease_s)
+    return LakeAddress(tuple(keys.items()), data_path, lease_s, files)
 
 
 def _seconds(text: str) -> float:

@@ -19,6 +19,7 @@ from eval_pipeline.warehouse.storage import LocalStorage, Storage
 
 if TYPE_CHECKING:
     from eval_pipeline.warehouse.leases import Leases
+    from eval_pipeline.warehouse.shared_files import SharedFiles
 
 DEFAULT = "duckdb"
 KEPT_DAYS = 7
@@ -61,6 +62,8 @@ class Warehouse(Protocol):
     storage: Storage
     leases: Leases | None
     """Who carries out which pair, where several machines share the warehouse; None: the data folder has one sweep."""
+    shared_files: SharedFiles | None
+    """Files that the machines of a shared warehouse have in common; None: each machine has its own."""
     memory_mb: int
     """The most memory that the database may use in this process, in MB; one without such a limit ignores it."""
     lock_timeout_s: float

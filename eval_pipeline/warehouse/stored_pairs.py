@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -20,9 +20,11 @@ from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, journaled_executions
+from eval_pipeline.warehouse.shared_files import local_artifact
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
+_LOG = logging.getLogger(__name__)
 BATCH = 2_000
 Item = TypeVar("Item")
 
@@ -130,11 +132,14 @@ def stored_executions(
     warehouse: Warehouse, pairs: Sequence[PairKey], rules: Mapping[PairKey, IncompleteRule] | None = None
 ) -> dict[PairKey, dict[str, StoredExecution]]:
     """Return the stored executions of these pairs, by plan key; `rules` are those of sessions that a limit ended."""
-    known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
-    if pairs and warehouse.exists():
-        for pair, stored in _stored(warehouse, _OF_PLANS, dict.fromkeys(pairs, NONE_COUNTS) | dict(rules or {})):
+
+    def known(connection: Connection) -> dict[PairKey, dict[str, StoredExecution]]:
+        known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
+        for pair, stored in _stored(connection, _OF_PLANS, dict.fromkeys(pairs, NONE_COUNTS) | dict(rules or {})):
             known[pair][stored.key] = stored
-    return known
+        return known
+
+    return warehouse.read(known) if pairs and warehouse.exists() else {pair: {} for pair in pairs}
 
 
 def retried_answers(
@@ -142,14 +147,18 @@ def retried_answers(
 ) -> dict[PairKey, list[StoredExecution]]:
     """Return the valid answers to plans that were executed again because they did not pass: each of `firsts`, and
     those that count beside it. `pairs` have their rules of sessions that a limit ended."""
-    answers: dict[PairKey, list[StoredExecution]] = {pair: [] for pair in pairs}
-    for pair, stored in _stored(warehouse, _OF_RETRIES, pairs, firsts=list(firsts)):
-        answers[pair].append(stored)
-    return answers
+
+    def read(connection: Connection) -> dict[PairKey, list[StoredExecution]]:
+        answers: dict[PairKey, list[StoredExecution]] = {pair: [] for pair in pairs}
+        for pair, stored in _stored(connection, _OF_RETRIES, pairs, firsts=list(firsts)):
+            answers[pair].append(stored)
+        return answers
+
+    return warehouse.read(read)
 
 
 def _stored(
-    warehouse: Warehouse, query: str, pairs: Mapping[PairKey, IncompleteRule], **more: Any
+    connection: Connection, query: str, pairs: Mapping[PairKey, IncompleteRule], **more: Any
 ) -> Iterator[tuple[PairKey, StoredExecution]]:
     values = {
         "suites": [pair.suite for pair in pairs],
@@ -164,12 +173,11 @@ def _stored(
     by_name = {(pair.suite, pair.runner): pair for pair in pairs}
     # Each column has values of its own: 1.0 and True are equal
     shared: tuple[dict[Any, Any], ...] = tuple({} for _ in StoredExecution._fields)
-    with warehouse.transaction() as connection:
-        cursor = connection.execute(query, values)
-        while batch := cursor.fetchmany(BATCH):
-            for suite, runner, key, execution_id, *rest in batch:
-                fields = (key, execution_id, *map(dict.setdefault, shared, rest, rest))
-                yield by_name[suite, runner], StoredExecution._make(fields)
+    cursor = connection.execute(query, values)
+    while batch := cursor.fetchmany(BATCH):
+        for suite, runner, key, execution_id, *rest in batch:
+            fields = (key, execution_id, *map(dict.setdefault, shared, rest, rest))
+            yield by_name[suite, runner], StoredExecution._make(fields)
 
 
 def pending_executions(
@@ -226,29 +234,39 @@ def load_stored(
 def _load_batch(
     warehouse: Warehouse, ids: list[str]
 ) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
-    with warehouse.transaction() as connection:
-        _select_executions(connection, ids)
-
-        def fetch(table: str, order: str = "") -> list[Row]:
-            names = BY_NAME[table].column_names
-            columns = ", ".join(f't."{name}"' for name in names)
-            query = f'SELECT {columns} FROM "{table}" t SEMI JOIN selected USING (execution_id) {order}'
-            decode = decoder(names, BY_NAME[table])
-            return [decode(row) for row in connection.execute(query).fetchall()]
-
-        executions = fetch("target_executions")
-        reports = {row["execution_id"]: row for row in fetch("session_reports")}
-        events = grouped(fetch("session_events", "ORDER BY execution_id, position"))
-        scores = grouped(fetch("evaluator_scores"))
-        members = grouped(fetch("member_scores", "ORDER BY execution_id, position"))
+    tables = warehouse.read(lambda connection: _of_executions(connection, ids))
+    reports = {row["execution_id"]: row for row in tables["session_reports"]}
+    events, scores, members = (
+        grouped(tables[name]) for name in ("session_events", "evaluator_scores", "member_scores")
+    )
     return {
         row["execution_id"]: (
-            rows.stored_execution(row, _raw(row, warehouse.storage.artifacts)),
+            rows.stored_execution(row, _raw(row, warehouse)),
             _report(reports.get(row["execution_id"]), events.get(row["execution_id"], ())),
             _scores(scores.get(row["execution_id"], ()), members.get(row["execution_id"], ())),
         )
-        for row in executions
+        for row in tables["target_executions"]
     }
+
+
+_IN_ORDER = "ORDER BY execution_id, position"
+_OF_EXECUTIONS = {
+    "target_executions": "", "session_reports": "", "session_events": _IN_ORDER, "evaluator_scores": "",
+    "member_scores": _IN_ORDER,
+}  # fmt: skip
+
+
+def _of_executions(connection: Connection, ids: Sequence[str]) -> dict[str, list[Row]]:
+    """Return the rows of executions by table."""
+    _select_executions(connection, ids)
+    tables: dict[str, list[Row]] = {}
+    for table, order in _OF_EXECUTIONS.items():
+        names = BY_NAME[table].column_names
+        columns = ", ".join(f't."{name}"' for name in names)
+        query = f'SELECT {columns} FROM "{table}" t SEMI JOIN selected USING (execution_id) {order}'
+        decode = decoder(names, BY_NAME[table])
+        tables[table] = [decode(row) for row in connection.execute(query).fetchall()]
+    return tables
 
 
 def _scores(scores: Sequence[Row], members: Sequence[Row]) -> dict[str, Score]:
@@ -276,21 +294,27 @@ def _report(row: Row | None, events: Sequence[Row]) -> SessionReport | None:
     return rows.stored_report(row, events) if row is not None else None
 
 
-def _raw(row: Row, artifacts: Path) -> RawExecution | None:
+def _raw(row: Row, warehouse: Warehouse) -> RawExecution | None:
     """Return the raw execution with file paths in the current data folder; a payload stored as a file is read back."""
-    files = {entry["role"]: artifacts / entry["path"] for entry in row["artifacts"] or ()}
+    folder, shared = warehouse.storage.artifacts, warehouse.shared_files
+    files = {
+        entry["role"]: local_artifact(shared, folder / entry["path"], entry.get("sha256"))
+        for entry in row["artifacts"] or ()
+    }
     payload = (row["raw"] or {}).get("payload")
     file = files.pop("payload", None)
     if file is not None and file.is_file():
         payload = orjson.loads(file.read_bytes())
+    elif file is not None:
+        _LOG.warning("the raw output of %s is not here any more: %s", row["execution_id"], file)
     return rows.raw_of(row, payload, files)
 
 
 def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
     """Return the number of cases of a pair by status, each by the strategy of its repetitions."""
-    with warehouse.transaction() as connection:
-        query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
-        return dict(connection.execute(query, {"suite": pair.suite, "runner": pair.runner}).fetchall())
+    query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
+    values = {"suite": pair.suite, "runner": pair.runner}
+    return dict(warehouse.read(lambda connection: connection.execute(query, values).fetchall()))
 
 
 @dataclass(frozen=True, slots=True)
