@@ -79,7 +79,7 @@ class UnknownName(InputError):
         place: SourceLocation = NOWHERE,
         listed_by: str | None = None,
     ) -> None:
-        names = sorted(known)
+        names = sorted(set(known))
         if len(names) > MOST_LISTED:
             listing = _of_many(name, names, listed_by)
         else:

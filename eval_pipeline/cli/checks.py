@@ -143,7 +143,7 @@ def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[
     would grade their own answers. The command line may choose other runners and graders."""
     validated = [session.validate_suite(suite) for suite in suites]
     pairs = [
-        Pair(ready=ready, runner=runner, revision="")
+        Pair(ready=ready, runner=runner, revision="", runner_named=session.runner)
         for ready in validated
         for runner in session.runners_of(ready.suite).values()
         if not isinstance(runner, UnusableRunner)

@@ -301,8 +301,10 @@ def _unspoken(speech: Mapping[str, Any]) -> Exchange:
 
 
 def _of_speech(said: Speech, *names: str) -> list[float | None]:
-    """What a simulator used for its line; nothing for words that are written."""
-    return [mapping(said.made_by.get("usage")).get(name) for name in names] if said.made_by is not None else []
+    """What a simulator used for its line, and its reviewer where there is one; nothing for words that are written."""
+    made_by = mapping(said.made_by)
+    sides = [made_by, *([mapping(made_by["review"])] if "review" in made_by else [])] if made_by else []
+    return [mapping(side.get("usage")).get(name) for side in sides for name in names]
 
 
 def _check_limits(case: Case, talk: Talk) -> None:

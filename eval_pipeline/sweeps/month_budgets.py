@@ -17,7 +17,7 @@ from eval_pipeline.warehouse.store import Warehouse
 @dataclass(frozen=True, slots=True)
 class MonthBudget:
     """The limit (USD) of a sweep's month, and what its earlier runs have spent of it: at least so much where the costs
-    of some gradings and simulated users are `unknown` (how many)."""
+    of some executions (agent, simulated user, reviewer) and gradings are `unknown` (how many)."""
 
     sweep: str
     limit_usd: float
@@ -42,7 +42,7 @@ class MonthBudget:
         """What nobody can say of the rest; None where every cost is known."""
         if not self.unknown:
             return None
-        what = counted(self.unknown, "grading or simulated user", "gradings or simulated users")
+        what = counted(self.unknown, "execution or grading", "executions and gradings")
         return (
             f"{self.title} has spent at least {self.spent_usd:g} of {self.limit_usd:g} USD, the cost of {what} is not "
             "known; give their runners `prices` (`per_call: 0` where one is free)"

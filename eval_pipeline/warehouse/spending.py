@@ -39,8 +39,8 @@ def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
 
 
 class SpentSince(NamedTuple):
-    """The known cost (USD) of agents, simulators, reviewers and graders, and how many gradings and simulated
-    conversations cost more than is known."""
+    """The known cost (USD) of agents, simulators, reviewers and graders, and how many gradings and executions
+    cost more than is known."""
 
     usd: float = 0.0
     unknown: int = 0
@@ -57,7 +57,8 @@ def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
                     WHERE scored_at >= $2::TIMESTAMPTZ GROUP BY execution_id, coalesce(score_key, spec_key)),
                 executed AS (
                     SELECT r.cost_usd, list_sum({costs}) AS speech_usd,
-                           coalesce(len({speakers}), 0) > coalesce(list_aggregate({costs}, 'count'), 0) AS is_unknown
+                           coalesce(len({speakers}), 0) > coalesce(list_aggregate({costs}, 'count'), 0)
+                               OR (r.cost_usd IS NULL AND e.attempt_count > 0) AS is_unknown
                     FROM session_reports r JOIN target_executions e USING (execution_id)
                     SEMI JOIN named USING (sweep_id)
                     WHERE e.finished_at >= $2::TIMESTAMPTZ)

@@ -231,7 +231,7 @@ def agent(prompt):
 
 def writer(prompt):
     assert "Be kind" in prompt and "find" in prompt and "red-team" in prompt
-    case = {"persona": {"type": "t", "description": "d", "instructions": "i"}, "tags": ["red-team"],
+    case = {"persona": {"type": "t", "description": "d", "instructions": "i"}, "tags": ["billing"],
             "expected_tool_calls": []}
     if "What was wrong" in prompt:
         return json.dumps([{**case, "name": "Third"}])
@@ -261,6 +261,7 @@ def test_drafts_are_checked_against_the_agents_tools_and_only_wrong_ones_are_rep
     stored = read(cases.root / "drafts.json")
     assert first.code == 0, first.err
     assert [(case["name"], case["status"]) for case in stored] == [("First", "draft"), ("Third", "draft")]
+    assert {tuple(case["tags"]) for case in stored} == {("billing", "red-team")}
     assert again.code == 1
     assert "'First' is the name of another case" in again.err or "missing" in again.err
 

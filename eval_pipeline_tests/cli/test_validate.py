@@ -305,6 +305,18 @@ def test_answers_that_no_model_grades_are_a_warning(cli_project: CliProject) -> 
     assert "needs a grader for the answers of 'greeter'" in refused.err
 
 
+def test_the_simulator_of_the_project_plays_the_users_of_every_suite(cli_project: CliProject) -> None:
+    cli_project.write("suites/plain.yaml", PLAYED)
+    without = cli_project("validate", "--json")
+    cli_project.write("eval-pipeline.yaml", "suites: [suites]\ndefaults: {simulator: parrot}\n")
+
+    assert any("needs a simulator" in finding["message"] for finding in without.document)
+    assert cli_project("validate", "--json").document == []
+
+
+PLAYED = "name: plain\ntests:\n  - {id: ann, user: {persona: p}, assertions: [{type: contains, value: x}]}\n"
+
+
 @pytest.mark.parametrize(
     "cure",
     [

@@ -354,9 +354,47 @@ def test_gradings_of_unknown_cost_are_said_and_make_what_is_expected_unknown(
     assert mean_executions(session.warehouse).of(PairKey("sums", "answer")).cost_usd is None
     month = month_budget(session.project, session.warehouse, "talks")
     assert month is not None
-    assert "at least 0.125 of 9 USD, the cost of 1 grading" in str(month.doubt)
+    assert "at least 0.125 of 9 USD, the cost of 1 execution or grading is" in str(month.doubt)
     recorded(folder, simulator="mumble")
     assert "has spent at least 0.125 of 9 USD" in caplog.text
+
+
+def test_an_agent_of_unknown_cost_makes_what_the_month_has_spent_a_lower_bound(folder: ProjectFolder) -> None:
+    sweeps = {"talks": {"suites": ["sums"], "runners": ["answer"]}}
+    project = {"suites": ["suites"], "sweeps": sweeps}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(project))
+    folder.write_suite(talk(script=["once more"]))
+    recorded(folder)
+    sweeps["talks"]["month_budget_usd"] = 9
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(project))
+
+    session = folder.session()
+
+    month = month_budget(session.project, session.warehouse, "talks")
+    assert month is not None
+    assert "at least 0 of 9 USD, the cost of 1 execution or grading is not known" in str(month.doubt)
+
+
+@pytest.mark.parametrize(
+    ("limits", "failure"),
+    [({"usd": 0.7}, "conversation-cost"), ({"tokens": 15}, "conversation-tokens"), ({"usd": 0.8, "tokens": 20}, None)],
+    ids=["money", "tokens", "enough"],
+)
+def test_what_a_reviewer_uses_counts_against_the_limits_of_a_conversation(
+    folder: ProjectFolder, limits: dict[str, float], failure: str | None
+) -> None:
+    names = ("play", "kind")
+    spoken = {"output": "parcel answer", "usage": {"input_tokens": 0, "output_tokens": 0}, "cost_usd": 0.0}
+    (folder.root / "counted.py").write_text(f"def counted(messages):\n    return {spoken!r}\n")
+    counted = {"name": "answer", "adapter": "python", "function": "counted:counted"}
+    folder.write_runners(
+        counted, *({"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in names)
+    )
+    folder.write_suite(talk(max_turns=3, reviewer="kind", limits=limits))
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT failure_class FROM current_verdicts") == [(failure,)]
 
 
 def test_both_sides_have_tools_on_the_same_state(folder: ProjectFolder) -> None:

@@ -82,6 +82,8 @@ def check_draft(raw: Any, brief: DraftBrief) -> JsonMap:
     draft["expected_tool_calls"] = _checked_calls(draft.get("expected_tool_calls"), brief)
     if draft["expected_tool_calls"] is None:
         del draft["expected_tool_calls"]
+    if brief.focus:
+        draft["tags"] = list(dict.fromkeys([*draft.get("tags", ()), *brief.focus]))
     return draft
 
 
