@@ -18,6 +18,8 @@ from eval_pipeline_tests.conformance import connexity_snapshots as snapshots
 from eval_pipeline_tests.conformance import connexity_storage as storage
 from eval_pipeline_tests.conformance import connexity_tools as tools
 from eval_pipeline_tests.conformance import connexity_usage as usage
+from eval_pipeline_tests.conformance.differences.connexity_row_model import RowDifference
+from eval_pipeline_tests.conformance.differences.connexity_rows import ROW_DIFFERENCES, row_differences
 from eval_pipeline_tests.conformance.judging import judge
 from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_folder, row_params
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
@@ -97,4 +99,29 @@ def test_we_answer_as_connexity_does(row: Row, tmp_path: Path, record_property: 
         check = BY_OPERATION.get(row.data["op"], baselines.check_values)
     if check is None:
         not_offered(f"rows of '{area}' are not carried out yet")
-    check(row.data, tmp_path, record_property)
+    _carry_out(row, check, tmp_path, record_property)
+
+
+def _carry_out(row: Row, check: Check, folder: Path, record: Record) -> None:
+    """Carry a row out, and assert that its runner takes a way of its own exactly where the table has a difference."""
+    named = {each.name for each in row_differences(row)}
+    stated: set[str] = set()
+    for name in sorted(named):
+        record("difference", name)
+    check(row.data, folder, lambda kind, name: stated.add(str(name)))
+    assert stated == named
+
+
+@pytest.mark.parametrize("difference", ROW_DIFFERENCES, ids=lambda difference: difference.name)
+def test_a_row_of_ours_falls_under_each_difference(difference: RowDifference, tmp_path: Path) -> None:
+    area = difference.example["area"]
+    row = Row("connexity", "ours", area, 9000, dict(difference.example))
+    check = baselines.check_values if area in _BY_OPERATION_IN else CHECKS[area]
+
+    assert difference in row_differences(row)
+    _carry_out(row, check, tmp_path, lambda kind, name: None)
+
+
+def test_every_row_difference_has_a_name_and_a_reason_of_its_own() -> None:
+    assert len({each.name for each in ROW_DIFFERENCES}) == len(ROW_DIFFERENCES)
+    assert len({each.reason for each in ROW_DIFFERENCES}) == len(ROW_DIFFERENCES)

@@ -360,13 +360,14 @@ def test_gradings_of_unknown_cost_are_said_and_make_what_is_expected_unknown(
 
 
 def test_an_agent_of_unknown_cost_makes_what_the_month_has_spent_a_lower_bound(folder: ProjectFolder) -> None:
-    sweeps = {"talks": {"suites": ["sums"], "runners": ["answer"]}}
-    project = {"suites": ["suites"], "sweeps": sweeps}
-    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(project))
+    def write_project(**budget: float) -> None:
+        sweeps = {"talks": {"suites": ["sums"], "runners": ["answer"], **budget}}
+        (folder.root / "eval-pipeline.yaml").write_text(json.dumps({"suites": ["suites"], "sweeps": sweeps}))
+
+    write_project()
     folder.write_suite(talk(script=["once more"]))
     recorded(folder)
-    sweeps["talks"]["month_budget_usd"] = 9
-    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(project))
+    write_project(month_budget_usd=9)
 
     session = folder.session()
 
