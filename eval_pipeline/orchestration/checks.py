@@ -12,6 +12,7 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as Target,
 )
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.sweep_gates import GateLine
@@ -26,6 +27,8 @@ SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
 VALID, COVERAGE, PASS_RATE, NO_REGRESSION = "suite_is_valid", "coverage", "pass_rate", "no_regression"
 TOKEN_SNAPSHOTS = "token_snapshots"
+CONDITIONAL = frozenset({PASS_RATE, NO_REGRESSION, TOKEN_SNAPSHOTS})
+"""Checks that are evaluated only of the pairs of which something is asked: a least pass rate, a baseline."""
 _MOST_REASONS = 10
 
 
@@ -80,9 +83,11 @@ def checks_of_pair(
     target: Target | None,
     rate: PassRate | None = None,
     of_suite: Sequence[GateLine] = (),
+    *,
+    failed_before: bool = False,
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of one pair: coverage against its minimum, pass rate by its interval against the project's, or by what
-    its suite asks of it (`of_suite`)."""
+    its suite asks of it (`of_suite`). A pass rate of which nothing is asked is no check, unless it failed before."""
     counts, least = outcome.counts, defaults.min_pass_rate
     covered = counts.coverage is not None and counts.coverage >= defaults.min_coverage
     decision = rate.decision(least) if rate is not None and least is not None and rate.rate is not None else None
@@ -97,6 +102,8 @@ def checks_of_pair(
             {"value": counts.pass_rate, "least": None if by_suite else least, **bounds, **asked},
         ),
     }
+    if least is None and not of_suite and not failed_before:
+        del checked[PASS_RATE]
     for name, (passed, values) in checked.items():
         yield dg.AssetCheckEvaluation(
             asset_key=SCORES,
@@ -107,6 +114,15 @@ def checks_of_pair(
             metadata={name: value for name, value in values.items() if value is not None},
             target_materialization_data=target,
         )
+
+
+def failed_pass_rates(instance: dg.DagsterInstance, keys: Sequence[str]) -> frozenset[str]:
+    """Return the partitions whose newest evaluated pass rate is too low."""
+    check, failed = dg.AssetCheckKey(SCORES, PASS_RATE), AssetCheckExecutionRecordStatus.FAILED
+    newest = instance.event_log_storage.get_asset_check_partition_info([check], partition_keys=list(keys))
+    return frozenset(
+        each.partition_key for each in newest if each.partition_key and each.latest_execution_status is failed
+    )
 
 
 def regression_check(gate: Gate, key: str, target: Target | None) -> dg.AssetCheckEvaluation:

@@ -18,9 +18,11 @@ from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, Sq
 from dagster._serdes import serialize_value
 from sqlalchemy.engine import Connection
 
-from eval_pipeline.orchestration.light_events import bare_check, light_event
+from eval_pipeline.orchestration.checks import CONDITIONAL
+from eval_pipeline.orchestration.light_events import bare_check, indexed_event, light_event
 
 _MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION
+_OBSERVATION = dg.DagsterEventType.ASSET_OBSERVATION
 _CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
 _PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 
@@ -40,8 +42,8 @@ class LightEventLog(SqlEventLogStorage):
         """End the transactions that `together` left open."""
         raise NotImplementedError
 
-    def _store_materialization(self, event: EventLogEntry, row: dict[str, Any]) -> int:
-        """Store the row of a materialization, with its line in the log of its run; return its id."""
+    def _store_with_line(self, event: EventLogEntry, row: dict[str, Any]) -> int:
+        """Store the row of a materialization or observation, with its line in the log of its run; return its id."""
         raise NotImplementedError
 
     @contextmanager
@@ -79,18 +81,20 @@ class LightEventLog(SqlEventLogStorage):
         What a run planned of a partition is removed when it is there.
         """
         kind = event.dagster_event_type if event.is_dagster_event else None
-        if not event.run_id or kind not in (_MATERIALIZATION, _CHECK):
+        if kind is _CHECK and event.run_id:
+            self.store_asset_check_event(event, self._id_of_check(self._event_to_row(event)))
+        elif kind in (_MATERIALIZATION, _OBSERVATION):
+            self._store_of_asset(event)
+        else:
             super().store_event(event)
-            return
+
+    def _store_of_asset(self, event: EventLogEntry) -> None:
         row = self._event_to_row(event)
-        if kind is _CHECK:
-            self.store_asset_check_event(event, self._id_of_check(row))
-            return
-        event_id = self._store_materialization(event, row)
+        event_id = self._store_with_line(event, row)
         with self.index_connection() as conn:
             self._store_asset_event_tags(conn, [event], [event_id])
             self._store_asset_event(conn, event, event_id)
-        if row["partition"] is not None:
+        if event.run_id and row["partition"] is not None:
             self._remove_planned(row)
 
     def _id_of_check(self, row: dict[str, Any]) -> int:
@@ -132,8 +136,11 @@ class LightEventLog(SqlEventLogStorage):
                 super()._store_asset_event(conn, event, event_id)
 
     def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
-        """As the stock storage, without the event, which lists every partition: it is in the log."""
+        """As the stock storage, without the event, which lists every partition: it is in the log. A check that most
+        pairs have nothing to say about is not planned: it would be shown as skipped, run after run."""
         planned: Any = event.get_dagster_event().event_specific_data
+        if planned.check_name in CONDITIONAL:
+            return
         keys = planned.partitions_subset.get_partition_keys() if planned.partitions_subset else [None]
         row = {
             "asset_key": planned.asset_key.to_string(),
@@ -160,7 +167,7 @@ class LightEventLog(SqlEventLogStorage):
         )
         values = {
             "execution_status": status.value,
-            "evaluation_event": light_event(serialize_value(event)),
+            "evaluation_event": indexed_event(light_event(serialize_value(event))),
             "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
             "evaluation_event_storage_id": event_id,
             "materialization_event_storage_id": target.storage_id if target else None,

@@ -15,23 +15,40 @@ from typing import Any
 import orjson
 from dagster_shared.serdes.serdes import _WHITELIST_MAP
 
-_UNREAD: Mapping[str, Mapping[str, Any]] = {
-    "DagsterEvent": {"logging_tags": {}, "solid_handle": None, "step_handle": None, "pid": None},
-    "EventLogEntry": {"user_message": ""},
-    "StepMaterializationData": {"asset_lineage": None},
+_UNREAD: Mapping[str, frozenset[str]] = {
+    "DagsterEvent": frozenset({"logging_tags", "solid_handle", "step_handle", "step_kind_value", "pid"}),
+    "EventLogEntry": frozenset({"message"}),
+    "StepMaterializationData": frozenset({"asset_lineage"}),
 }
-"""Fields that no page shows, by class, with what stands in their place."""
+"""Fields that no page shows, by class; what a class takes for them when they are missing reads the same."""
 
 
 def light_event(serialized: str) -> str:
     """Return a serialized event without fields that are at their default, or unread."""
-    return orjson.dumps(_light(orjson.loads(serialized))).decode()
+    event = _light(orjson.loads(serialized))
+    if "dagster_event" in event:
+        event["user_message"] = ""  # the message of the event is read; a line of the log has no other text
+    return orjson.dumps(event).decode()
 
 
 def logged_event(serialized: str) -> str:
-    """Return a light materialization as the log of its run shows it: without the tags of where it came from."""
+    """Return a light materialization as the log of its run shows it: without the tags of where it came from, and
+    without tables, which the step's output shows there already."""
     event = orjson.loads(serialized)
-    event["dagster_event"]["event_specific_data"]["materialization"].pop("tags", None)
+    materialization = event["dagster_event"]["event_specific_data"]["materialization"]
+    materialization.pop("tags", None)
+    entries = materialization.get("metadata_entries", [])
+    materialization["metadata_entries"] = [entry for entry in entries if "md_str" not in entry["entry_data"]]
+    return orjson.dumps(event).decode()
+
+
+def indexed_event(serialized: str) -> str:
+    """Return a light event as the pages of its asset show it: without the message of the log, and without the step and
+    the job that it names twice."""
+    event = orjson.loads(serialized)
+    for field in ("message", "step_key"):
+        event["dagster_event"].pop(field, None)
+    event.pop("pipeline_name", None)
     return orjson.dumps(event).decode()
 
 
@@ -52,8 +69,8 @@ def _light(value: Any) -> Any:
     name = value.get("__class__")
     if name is None:
         return {key: _light(item) for key, item in value.items()}
-    defaults, unread = _defaults(name), _UNREAD.get(name, {})
-    fields = {key: _light(unread.get(key, item)) for key, item in value.items()}
+    defaults, unread = _defaults(name), _UNREAD.get(name, frozenset())
+    fields = {key: _light(item) for key, item in value.items() if key not in unread}
     return {key: item for key, item in fields.items() if key not in defaults or item != defaults[key]}
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.orchestration.versions import provenance
 from eval_pipeline.pages.links import page_url
+from eval_pipeline.sweeps.options import EVALUATE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.summaries import board_tables, failure_table, problem_list, stage_counts, suites_of
@@ -35,11 +36,13 @@ def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:
 def pair_metadata(asset: str, outcome: PairOutcome) -> dict[str, Any]:
     """Return what the materialization of one asset shows about a pair."""
     name = outcome.pair.name
-    page = {"page": dg.MetadataValue.url(page_url("suite", suite=name.suite, runner=name.runner))}
-    if asset != "failure_classes":
-        return {"dagster/row_count": outcome.counts.planned, **stage_counts(asset, outcome), **page}
-    rows = 0 if outcome.failures is None else outcome.failures.height
-    return {"dagster/row_count": rows, "classes": dg.MetadataValue.md(failure_table(outcome.failures)), **page}
+    if asset == "failure_classes":
+        rows = 0 if outcome.failures is None else outcome.failures.height
+        return {"dagster/row_count": rows, "classes": dg.MetadataValue.md(failure_table(outcome.failures))}
+    shown = {"dagster/row_count": outcome.counts.planned, **stage_counts(asset, outcome)}
+    if asset != EVALUATE:
+        return shown
+    return shown | {"page": dg.MetadataValue.url(page_url("suite", suite=name.suite, runner=name.runner))}
 
 
 def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class PooledPostgresEventLog(LightEventLog, PostgresEventLogStorage):
             self._close()
         super().dispose()
 
-    def _store_materialization(self, event: EventLogEntry, row: dict[str, Any]) -> int:
+    def _store_with_line(self, event: EventLogEntry, row: dict[str, Any]) -> int:
         with self._connect() as conn:
             return inserted(conn, row)
 

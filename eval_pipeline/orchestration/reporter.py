@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -13,7 +13,13 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.orchestration.checks import check_target, checks_of_pair, regression_check, snapshot_check
+from eval_pipeline.orchestration.checks import (
+    check_target,
+    checks_of_pair,
+    failed_pass_rates,
+    regression_check,
+    snapshot_check,
+)
 from eval_pipeline.orchestration.event_batches import events_together, store_together
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
@@ -55,7 +61,7 @@ class PairReporter(ForwardingObserver):
         self._context = context
         self._session, self._cases = session, cases
         self._newest = NewestEvents(context.instance, keys)
-        self._total = len(keys)
+        self._keys = keys
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         for start in range(0, len(outcomes), PAIRS_AT_ONCE):
@@ -67,7 +73,7 @@ class PairReporter(ForwardingObserver):
         """Which partitions failed, each reason once; None where none did."""
         if not self.failed:
             return None
-        return f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"
+        return f"{len(self.failed)} of {counted(len(self._keys), 'partition')} failed\n{by_reason(self.failed)}"
 
     def report_drops(self, gates: Mapping[PairKey, Gate]) -> None:
         """Report the check of each pair that may have become worse."""
@@ -99,6 +105,10 @@ class PairReporter(ForwardingObserver):
         if problem is not None:
             raise dg.Failure(escape_controls(problem), metadata={"failed": self.failed}, allow_retries=False)
 
+    @cached_property
+    def _failed_pass_rates(self) -> frozenset[str]:
+        return failed_pass_rates(self._context.instance, self._keys)
+
     def _report_all(self, outcomes: Sequence[PairOutcome]) -> None:
         for outcome in outcomes:
             self._report(outcome)
@@ -116,7 +126,10 @@ class PairReporter(ForwardingObserver):
         if defaults.min_pass_rate is not None:
             rate = pass_rate(self._session.warehouse, outcome.pair, self._cases)
         asked = suite_gate(self._session.warehouse, outcome, self._cases)
-        for check in checks_of_pair(outcome, key, defaults, self._target(key), rate, asked):
+        failed_before = key in self._failed_pass_rates
+        for check in checks_of_pair(
+            outcome, key, defaults, self._target(key), rate, asked, failed_before=failed_before
+        ):
             self._log_check(check)
 
     def _materialize(self, asset: str, outcome: PairOutcome, key: str) -> None:
@@ -134,4 +147,4 @@ class PairReporter(ForwardingObserver):
         if before is not None and not changed:
             return before
         pair = outcome.pair
-        return f"{self._context.run.run_id[:8]}-{pair.revision[:16]}-{pair.ready.suite.revision[:16]}"
+        return "-".join(each[:8] for each in (self._context.run.run_id, pair.revision, pair.ready.suite.revision))

@@ -117,7 +117,7 @@ def input_events(
             metadata = {"suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
             tags = {_VERSION: version}
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
-            yield dg.AssetObservation(asset, partition=key, metadata=metadata, tags=tags)
+            yield dg.AssetObservation(asset, partition=key, tags=tags)
             yield dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags)
 
 

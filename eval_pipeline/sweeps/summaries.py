@@ -44,19 +44,16 @@ def problem_list(ready: ValidatedSuite) -> str:
 def stage_counts(stage: str, outcome: PairOutcome) -> dict[str, Any]:
     """Return the counts of a pair that one of STAGES is described by; unknown ones are left out."""
     counts = outcome.counts
-    values: dict[str, Any] = {"reused": counts.reused, "executed": counts.executed}
     if stage == EXECUTE:
-        return values
+        return {"reused": counts.reused, "executed": counts.executed}
     if stage == NORMALIZE:
         usage = ("input_tokens", "output_tokens", "cost_usd")
         return {name: getattr(counts, name) for name in usage if getattr(counts, name) is not None}
     rates = {"pass_rate": counts.pass_rate, "coverage": counts.coverage}
     verdicts = ("rescored", "passed", "failed", "errored")
-    return (
-        values
-        | {name: rate for name, rate in rates.items() if rate is not None}
-        | {name: getattr(counts, name) for name in verdicts}
-    )
+    return {name: rate for name, rate in rates.items() if rate is not None} | {
+        name: getattr(counts, name) for name in verdicts
+    }
 
 
 def failure_table(failures: pl.DataFrame | None) -> str:
