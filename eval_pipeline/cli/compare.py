@@ -84,6 +84,7 @@ _MEANINGS = {
 @regression_options
 @cluster_by_option
 @click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} when the gate is INCONCLUSIVE.")
+@click.option("--advisory", is_flag=True, help="Report only: the gate and the rules do not change the exit code.")
 @click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
 @click.option("--most", type=click.IntRange(0), default=20, help="Changed cases to show (default 20).")
@@ -101,6 +102,7 @@ def compare_command(
     max_relative_drop: float | None,
     cluster_by: str | None,
     require_go: bool,
+    advisory: bool,
     rated: bool,
     allow_changed: bool,
     most: int,
@@ -117,9 +119,8 @@ def compare_command(
     GO when it excludes one, else INCONCLUSIVE. With --max-pass-rate-drop, --max-score-drop or --max-latency-increase
     these three rules decide in its place, by the means over all repetitions of the cases both graded: a drop beyond
     a limit, however likely by chance, is a regression. The latency of a case is the median of its results' (turns').
-
-    Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, for a regression, or by --fail-on-regression; 3 when no case
-    could be paired; 4 with --require-go for INCONCLUSIVE.
+    Exit codes: 0 for GO, INCONCLUSIVE and --advisory; 1 for NO-GO, a regression, or by --fail-on-regression; 3 when no
+    case could be paired; 4 with --require-go for INCONCLUSIVE.
     """
     rules, policy = rules_of(limits), Policy(max_drop=max_drop, max_relative_drop=max_relative_drop)
     with ResultSources(project, data, suites, runners, cluster_by) as sources:
@@ -130,13 +131,13 @@ def compare_command(
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
     decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
     code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)
-    code = 1 if any(each.regressed for each in candidates) else code
-    strengths = ratings(pairs) if rated else None
+    code = _advised(code, candidates, advisory)
+    rating = ratings(pairs) if rated else None
     if as_json:
-        echo_json(_document(results, pairs) | _more(decided, strengths, candidates) | {"exit_code": code})
+        echo_json(_document(results, pairs) | _more(decided, rating, candidates) | {"exit_code": code})
     else:
         _show(table_console(), results, pairs, most)
-        _show_beside(table_console(), decided, candidates, strengths)
+        _show_beside(table_console(), decided, candidates, rating)
     sys.exit(code)
 
 
@@ -207,6 +208,13 @@ def _exit_code(
     if decision == "NO-GO" or (most_losses is not None and losses >= most_losses):
         return 1
     return NOT_SHOWN if require_go and decision == "INCONCLUSIVE" else 0
+
+
+def _advised(code: int, candidates: Sequence[Candidate], advisory: bool) -> int:
+    """Return the exit code with that of broken rules; without that of a decision where it is advice."""
+    if advisory and code != NOTHING_PAIRED:
+        return 0
+    return 1 if any(each.regressed for each in candidates) else code
 
 
 def _show_gates(console: Console, decided: Sequence[Gate]) -> None:

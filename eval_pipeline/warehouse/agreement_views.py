@@ -18,30 +18,41 @@ _RATINGS = """
 
 # Krippendorff's alpha for interval data by sums of squares: within one unit of m ratings, the squared differences of
 # all ordered pairs over m - 1 are 2·m times the sample variance. Of yes and no the interval alpha is the nominal one.
+# Of the mean ranks of values it is the ordinal one: their difference is how many ratings are between two values.
 AGREEMENT_VIEWS: tuple[tuple[str, str, str], ...] = (
     (
         "grader_agreement",
         "How far the graders of each panel agree: Krippendorff's alpha, 1 full agreement, 0 as by chance.",
         f"""
     WITH ratings AS ({_RATINGS}),
+    rated AS (
+        SELECT * FROM ratings
+        QUALIFY count(*) OVER (PARTITION BY suite, evaluator, execution_id, spec_key) > 1),
+    ranked AS (
+        SELECT *, rank() OVER (PARTITION BY suite, evaluator ORDER BY value)
+                  + count(*) OVER (PARTITION BY suite, evaluator, value) / 2 AS place
+        FROM rated),
     units AS (
-        SELECT suite, evaluator, execution_id, spec_key, count(*) AS m, sum(value) AS total,
-               m * var_samp(value) AS within, m * var_samp(passed::INTEGER) AS passed_within,
+        SELECT suite, evaluator, execution_id, spec_key, count(*) AS m,
+               m * var_samp(value) AS within, m * var_samp(place) AS place_within,
+               m * var_samp(passed::INTEGER) AS passed_within,
                count(*) FILTER (passed) AS yes, m - yes AS no,
                (yes * (yes - 1) + no * (no - 1)) / (m * (m - 1)) AS agreement
-        FROM ratings GROUP BY suite, evaluator, execution_id, spec_key HAVING count(*) > 1),
+        FROM ranked GROUP BY suite, evaluator, execution_id, spec_key),
     together AS (
-        SELECT r.suite, r.evaluator, count(DISTINCT r.member) AS graders, count(*) AS ratings,
-               count(*) * var_samp(r.value) AS overall, count(*) * var_samp(r.passed::INTEGER) AS passed_overall
-        FROM ratings r SEMI JOIN units u USING (suite, evaluator, execution_id, spec_key)
-        GROUP BY r.suite, r.evaluator)
+        SELECT suite, evaluator, count(DISTINCT member) AS graders, count(*) AS ratings,
+               count(*) * var_samp(value) AS overall, count(*) * var_samp(place) AS place_overall,
+               count(*) * var_samp(passed::INTEGER) AS passed_overall
+        FROM ranked GROUP BY suite, evaluator)
     SELECT suite, evaluator, graders, count(*) AS units, ratings, avg(agreement) AS agreement,
            avg((yes = 0 OR no = 0)::INTEGER) AS unanimous,
            CASE WHEN overall = 0 THEN 1.0 ELSE {alpha(Sql("sum(within)"), Sql("overall"))} END AS krippendorffs_alpha,
+           CASE WHEN place_overall = 0 THEN 1.0 ELSE {alpha(Sql("sum(place_within)"), Sql("place_overall"))} END
+               AS krippendorffs_alpha_ordinal,
            CASE WHEN passed_overall = 0 THEN 1.0 ELSE {alpha(Sql("sum(passed_within)"), Sql("passed_overall"))} END
                AS krippendorffs_alpha_passed
     FROM units JOIN together USING (suite, evaluator)
-    GROUP BY suite, evaluator, graders, ratings, overall, passed_overall
+    GROUP BY suite, evaluator, graders, ratings, overall, place_overall, passed_overall
     ORDER BY suite, evaluator""",
     ),
     (

@@ -253,6 +253,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(21, "arms of runners, views of skills", tuple(_added(_ADDED_IN_21))),
     Migration(22, "grades of people", tuple(table_statements([BY_NAME["human_grades"]]))),
     Migration(23, "results of cases that are tried again on failure", ()),
+    Migration(24, "agreement of graders on the order of values", ()),
 )
 
 

@@ -145,6 +145,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "agreement": "Mean share of pairs of graders that agree on passing",
         "unanimous": "Share of the scores that all graders passed, or none",
         "krippendorffs_alpha": "Krippendorff's alpha of the values: 1 full agreement, 0 as by chance",
+        "krippendorffs_alpha_ordinal": "The same of the order of the values: scales with steps of unknown size",
         "krippendorffs_alpha_passed": "The same of passing and failing",
     },
     "grader_pairs": {

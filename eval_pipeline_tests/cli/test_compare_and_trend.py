@@ -85,6 +85,8 @@ def many(score: float, cases: int = 60) -> dict[str, float]:
         pytest.param(["--max-drop", "0.2"], 0, "INCONCLUSIVE", id="about-the-margin"),
         pytest.param(["--max-drop", "0.2", "--require-go"], 4, "INCONCLUSIVE", id="go-is-required"),
         pytest.param(["--max-drop", "0.3", "--require-go"], 0, "GO", id="go-is-given"),
+        pytest.param(["--advisory"], 0, "NO-GO", id="advice-only"),
+        pytest.param(["--max-drop", "0.2", "--require-go", "--advisory"], 0, "INCONCLUSIVE", id="go-is-advised"),
         pytest.param(["--max-drop", "0.3", "--fail-on-regression"], 1, "GO", id="a-case-lost"),
         pytest.param(["--max-drop", "0.3", "--fail-on-regression=61"], 0, "GO", id="few-cases-lost"),
         pytest.param(["--max-drop", "0.3", "--max-relative-drop", "0.1"], 1, "NO-GO", id="too-great-a-share"),

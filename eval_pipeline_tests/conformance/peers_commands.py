@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.leaderboards.regressions import RegressionRules, regression
 from eval_pipeline.statistics.clusters import clustered_error, clustered_interval
 from eval_pipeline.statistics.student import t_quantile
+from eval_pipeline_tests.conformance.connexity_comparisons import measured
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.public_verbs import CommandResult, command, new_folder, result_row, write_results
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -210,6 +212,7 @@ def _check_ratings(row: Row, seen: Observation) -> None:
     assert seen.values == near(row, row.data["expect"]["powers_geomean_1"])
 
 
+_SIDES = ("base", "cand")
 _BREACHES = {"GO": 0, "NO-GO": 1, "BREACH": 1, "BREACH (relative)": 1}
 
 
@@ -218,18 +221,28 @@ def _gate(row: Row) -> Observation:
     if expected not in _BREACHES:
         not_offered(f"a gate that says {expected}")
     if given.get("direction") == "lower_is_better":
-        not_offered("measures of which less is better; scores are compared, of which more is better")
-    if given.get("tier") == "advisory":
-        not_offered("a gate that does not count; the exit code is not looked at then")
+        return _slower(given)
     relative = given.get("max_relative_drop")
-    absolute = ["--max-drop", given.get("max_drop", 0)]
+    absolute = ["--max-drop", given.get("max_drop", 0), *(["--advisory"] if given.get("tier") == "advisory" else [])]
     options = [*absolute, *(["--max-relative-drop", relative] if relative is not None else [])]
     return Observation(values={"code": _gated(given, options).code, "absolute": _gated(given, absolute).code})
 
 
+def _slower(given: Mapping[str, Any]) -> Observation:
+    """The measure of which less is better is the time of an answer, and its limit a share of the time before: what
+    `compare --max-latency-increase` decides by."""
+    sides = [
+        [{"case": f"c{n}", "passed": True, "latency_ms": given[name]} for n in range(given["n"])] for name in _SIDES
+    ]
+    rules = RegressionRules(max_latency_increase=given["max_drop"] / given["base"])
+    before, after = map(measured, sides)
+    found = regression(before, after, rules)
+    return Observation(values={"code": int(found.detected)})
+
+
 def _gated(given: Mapping[str, Any], options: Sequence[object]) -> CommandResult:
     folder = new_folder()
-    sides = [write_results(folder, name, _scores([given[name]] * given["n"])) for name in ("base", "cand")]
+    sides = [write_results(folder, name, _scores([given[name]] * given["n"])) for name in _SIDES]
     return command("compare", *sides, "--json", *options)
 
 

@@ -248,13 +248,21 @@ def test_events_take_few_bytes_and_say_all_that_pages_show(
     assert evaluated.target_materialization_data.run_id == run
 
 
-def test_lines_of_a_log_keep_their_text(pooled: dg.DagsterInstance, tmp_path: Path) -> None:
-    line = EventLogEntry(error_info=None, level=30, user_message="GO: nothing dropped", run_id="a-run", timestamp=1.0)
+def test_lines_of_a_log_keep_their_text(folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+    folder.write_suite(a_test("a"))
+    finished = PairReporter.pairs_finished
 
-    pooled.event_log_storage.store_event(line)
+    def warning(reporter: PairReporter, outcomes: Any) -> None:
+        reporter._context.log.warning("GO: nothing dropped")
+        finished(reporter, outcomes)
 
-    with stock(tmp_path) as other:
-        assert [entry.user_message for entry in other.all_logs("a-run")] == ["GO: nothing dropped"]
+    monkeypatch.setattr(PairReporter, "pairs_finished", warning)
+    run = sweep(folder)
+
+    with stock_of(tmp_path / "home") as dagsters:
+        assert "GO: nothing dropped" in [entry.user_message for entry in dagsters.all_logs(run)]
 
 
 def pass_rates(home: Path) -> dict[str | None, bool]:

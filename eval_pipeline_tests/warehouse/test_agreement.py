@@ -61,6 +61,7 @@ def test_agreement_of_random_ratings_is_that_of_the_definitions(
     assert (overall["units"], overall["graders"]) == (len(rated), 3)
     assert overall["ratings"] == sum(value is not None for unit in rated for value in unit)
     assert overall["krippendorffs_alpha"] == pytest.approx(alpha(units), abs=1e-12)
+    assert overall["krippendorffs_alpha_ordinal"] == pytest.approx(ordinal_alpha(units), abs=1e-12)
     assert overall["krippendorffs_alpha_passed"] == pytest.approx(alpha(passed), abs=1e-12)
     columns = dict(zip("abc", zip(*units, strict=True), strict=True))
     for pair in pairs:
@@ -73,6 +74,31 @@ def test_krippendorffs_alpha_of_his_own_example(warehouse: duckdb.DuckDBPyConnec
     store(warehouse, [list(unit) for unit in zip(*OBSERVERS, strict=True)])
 
     assert rows(warehouse, "grader_agreement")[0]["krippendorffs_alpha"] == pytest.approx(0.849, abs=5e-4)
+
+
+def ordinal_alpha(units: Sequence[Unit]) -> float:
+    """Krippendorff's alpha of an order by its definition: the ratings between two values, and half of both's."""
+    rated = [known for unit in units if len(known := [value for value in unit if value is not None]) > 1]
+    together = [value for unit in rated for value in unit]
+
+    def difference(a: float, b: float) -> float:
+        low, high = sorted((a, b))
+        between = sum(low <= value <= high for value in together)
+        return float(between - (together.count(low) + together.count(high)) / 2) ** 2 if a != b else 0.0
+
+    within = sum(difference(a, b) / (len(unit) - 1) for unit in rated for a, b in permutations(unit, 2))
+    return 1 - within / (sum(difference(a, b) for a, b in permutations(together, 2)) / (len(together) - 1))
+
+
+def test_ordinal_alpha_is_that_of_the_definition_and_of_krippendorffs_own_example(
+    warehouse: duckdb.DuckDBPyConnection,
+) -> None:
+    units = [list(unit) for unit in zip(*OBSERVERS, strict=True)]
+    store(warehouse, units)
+
+    found = rows(warehouse, "grader_agreement")[0]["krippendorffs_alpha_ordinal"]
+    assert found == pytest.approx(ordinal_alpha(units), abs=1e-12)
+    assert found == pytest.approx(0.815, abs=5e-4)
 
 
 def test_krippendorffs_alpha_of_two_observers_and_yes_or_no(warehouse: duckdb.DuckDBPyConnection) -> None:

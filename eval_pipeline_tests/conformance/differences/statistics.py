@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from eval_pipeline.reports.moments import parse_time
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Difference, Observations
+from eval_pipeline_tests.conformance.peers_repetitions import is_mismatched, is_no_rating, is_unknown_level
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 _SHOWING = 5
@@ -75,7 +78,48 @@ def _last_known_time(row: Row, observations: Observations) -> None:
     assert trace["tool_calls"] == expected["trace"]["toolCalls"]
 
 
+def _reduces_what_is_there(row: Row, observations: Observations) -> None:
+    """Each value is reduced over the repetitions that have it."""
+    given, reduced = row.data["input"]["values"], observations[AS_WRITTEN].values["value"]
+    named = [value if isinstance(value, dict) else dict(enumerate(value)) for value in given]
+    present = {part: [value[part] for value in named if part in value] for part in {**named[0], **named[1]}}
+    means = [sum(values) / len(values) for values in present.values()]
+    assert len({len(values) for values in present.values()}) > 1
+    assert reduced == pytest.approx(means, abs=1e-9)
+
+
+def _is_not_rated(row: Row, observations: Observations) -> None:
+    assert observations[AS_WRITTEN].values == {"value": None}
+
+
+def _names_the_levels(row: Row, observations: Observations) -> None:
+    values = observations[AS_WRITTEN].values
+    assert values["code"] == 2
+    assert "krippendorffs_alpha" in values["error"]
+
+
 STATISTICS = (
+    Difference(
+        "values that repetitions lack",
+        "the peer refuses to reduce repetitions that have not the same values; here each evaluator's scores are "
+        "reduced over the repetitions that it could grade, and the others are counted as ungraded",
+        is_mismatched,
+        _reduces_what_is_there,
+    ),
+    Difference(
+        "ratings that are no numbers",
+        "the peer raises for texts on a scale of numbers; here a grader whose reply has no score has not rated, its "
+        "sub-score says why, and agreement is over those that did",
+        is_no_rating,
+        _is_not_rated,
+    ),
+    Difference(
+        "levels without an alpha",
+        "the peer raises for a level that it does not have; here levels are columns of a view, and a column that it "
+        "does not have is an error of the query which names those that it has",
+        is_unknown_level,
+        _names_the_levels,
+    ),
     Difference(
         "end of a session",
         "AgentV knows no times of a session whose messages do not report them; here they are those of its execution, "
