@@ -71,6 +71,9 @@ class _Lazy(click.Group):
         command: click.Command = getattr(module, f"{name}_command")
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)
+
     def make_context(self, info_name: str | None, args: list[str], *parent: Any, **extra: Any) -> click.Context:
         with visible_usage():
             return super().make_context(info_name, args, *parent, **extra)

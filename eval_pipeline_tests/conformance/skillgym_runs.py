@@ -14,7 +14,7 @@ from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observ
 from eval_pipeline_tests.conformance.public_verbs import command, new_folder
 from eval_pipeline_tests.conformance.recorded_facts import Row
 from eval_pipeline_tests.conformance.row_outcomes import not_offered
-from eval_pipeline_tests.conformance.skillgym_commands import OTHERS
+from eval_pipeline_tests.conformance.skillgym_commands import other_of
 from eval_pipeline_tests.conformance.skillgym_scenarios import carried_out, scenario_of
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, make_project
 
@@ -82,8 +82,9 @@ def observe(row: Row) -> Observations:
     name = next((name for name in _CASES if name in row.data["id"]), None)
     if name is None and scenario_of(row.data["id"]) is not None:
         return {AS_WRITTEN: Observation(values=_scenario(row))}
-    if name is None and (row.file, row.data["id"]) in OTHERS:
-        return {AS_WRITTEN: Observation(values=OTHERS[row.file, row.data["id"]]())}
+    other = other_of(row.data, row.file) if name is None else None
+    if other is not None:
+        return {AS_WRITTEN: Observation(values=other())}
     if name is None:
         not_offered(f"rows about {row.file}: {row.data['id'][:60]}")
     return {AS_WRITTEN: Observation(values={"name": name, **_carried_out(name)})}

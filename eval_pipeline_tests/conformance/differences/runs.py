@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,10 +11,11 @@ from eval_pipeline_tests.conformance.recorded_facts import Row
 from eval_pipeline_tests.conformance.skillgym_commands import (
     COLLECTION,
     FAILED_SUITES,
-    KNOWN_ERRORS,
+    HELP,
     MAX_STEPS,
     REJECTION,
     RUNNER_OUTPUT,
+    is_project_error,
 )
 
 Values = Mapping[str, Any]
@@ -103,6 +105,45 @@ def _names_reporter(row: Row, observations: Observations) -> None:
     assert _REPORTERS.get(reporter, "installed as an entry point") in note
 
 
+_OURS = {
+    "Usage: skillgym run": "Usage: eval-pipeline run",
+    "skillgym skills get core": "Commands:",
+    "explain <artifactDir>": "explain [OPTIONS] [SUITE[/CASE]]",
+    "Explain Options:": "Options:",
+    "Run Options:": "Options:",
+    "skills list": "Commands:",
+    "skills get <name>": "Commands:",
+    "Examples:": "Exit codes:",
+    "--config": "--project",
+    "--cwd": "--runners",
+    "--output-dir": "--data",
+    "--schedule": "--concurrency",
+    "--max-parallel": "--concurrency",
+    "--repeat-failure": "--on-failure",
+    "--retry-failed": "--on-failure",
+    "--reporter": "--report",
+    "--snapshots": "--update-snapshots",
+}
+"""What skillgym's help names, and what ours has for it; the folder of agents is `cwd` of a runner."""
+
+
+def _helps(row: Row, observations: Observations) -> None:
+    """Assert that our help has every word of theirs, or what is that word here."""
+    values = observations[AS_WRITTEN].values
+    assert values["code"] == 0
+    for words in row.data["expect"]["stdout_contains"]:
+        option = re.sub(r" <[a-z]+>$", "", words)
+        ours = option if option in values["out"] else _OURS.get(option) or _OURS[words]
+        assert ours in values["out"], (words, ours)
+
+
+def _names_the_known(row: Row, observations: Observations) -> None:
+    values = observations[AS_WRITTEN].values
+    assert values["code"] == 2
+    assert values["words"] in values["err"]
+    assert len(values["err"].strip().splitlines()) == 1
+
+
 RUNS: tuple[Difference, ...] = (
     Difference(
         "a reporter is named at each run",
@@ -156,8 +197,8 @@ RUNS: tuple[Difference, ...] = (
         "help has our options",
         "`--on-failure`, `--concurrency` and runners' `concurrency` are what `--repeat-failure`, `--schedule` and "
         "`--max-parallel` are in skillgym",
-        _is("cli__help", "cli__run-help"),
-        _refuses(0, "Usage:"),
+        lambda row: row.family == "skillgym" and row.file == "cli" and row.data.get("argv") in HELP,
+        _helps,
     ),
     Difference(
         "guidance is in the documentation",
@@ -166,10 +207,22 @@ RUNS: tuple[Difference, ...] = (
         _refuses(2, "No such command 'skills'"),
     ),
     Difference(
-        "a project stands for the argument",
-        "without suites `run` takes those of the project; where there are none, the message says what is missing",
-        _is("cli__run-missing-suite", "cli__run-missing-config", KNOWN_ERRORS),
-        _refuses(2),
+        "without an argument `run` takes the suites of the project",
+        "a project has its suites beside it; where there are none, the message says where they may be",
+        _is("cli__run-missing-suite"),
+        _refuses(2, "no suite at 'suites'"),
+    ),
+    Difference(
+        "runners are a file of the project",
+        "what is evaluated is in a runners file; where there is none, the message says what to write and where",
+        _is("cli__run-missing-config"),
+        _refuses(2, "no runners: write those to be evaluated into runners.yaml"),
+    ),
+    Difference(
+        "an error is one line with the known names",
+        "a person needs what is wrong and what there is instead; a list of tries repeats what the line says",
+        lambda row: row.family == "skillgym" and row.file == "cli" and is_project_error(row.data),
+        _names_the_known,
     ),
     Difference(
         "explain asks for a project, not for a folder of results",
