@@ -298,19 +298,15 @@ class ConvertedConfig:
 def converted(config: Mapping[str, Any]) -> ConvertedConfig:
     """Return our files for a configuration; relative paths begin at its folder in both."""
     run, lost = config.get("run", {}), list[str]()
-    defaults: dict[str, Any] = {}
-    if run.get("repeat", 1) != 1:
-        defaults["repeat"] = run["repeat"]
-    again = run.get("repeatFailure", run.get("retryFailed"))
-    if again:
-        defaults["on_failure"] = again
-    schedule = run.get("schedule", "serial")
-    if schedule == "serial":
-        defaults["concurrency"] = 1
-    elif run.get("maxParallel"):
-        defaults["concurrency"] = run["maxParallel"]
-    if run.get("tags"):
-        defaults["tags"] = list(run["tags"])
+    options = run_options({}, run)
+    schedule = options["schedule"]
+    defaults = {
+        "repeat": options["repeat"] if options["repeat"] != 1 else None,
+        "on_failure": options["repeatFailure"],
+        "concurrency": 1 if schedule == "serial" else options.get("maxParallel"),
+        "tags": list(options["tags"]),
+    }
+    defaults = {name: value for name, value in defaults.items() if value}
     project: dict[str, Any] = {"suites": ["."], "runners": "runners.yaml", "defaults": defaults}
     if run.get("outputDir"):
         project["data"] = run["outputDir"]

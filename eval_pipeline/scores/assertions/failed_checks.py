@@ -7,6 +7,7 @@ failure class; inside `explain` a question.
 from __future__ import annotations
 
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple, Self
 
 _OURS = __name__.partition(".")[0]
+_LIBRARIES = ("<frozen ", *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
 
 
 class ClassTag(NamedTuple):
@@ -122,13 +124,20 @@ def source_of(error: BaseException) -> UserLine | None:
 
 
 def traceback_line(traceback: TracebackType | None) -> UserLine | None:
-    """Return the innermost line of a traceback that is not ours."""
-    line = None
+    """Return the innermost line of a traceback that is neither ours nor of a library; without any, the innermost that
+    is not ours."""
+    line = of_library = None
     while traceback is not None:
-        if not _is_ours(traceback.tb_frame):
-            line = UserLine(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+        frame = traceback.tb_frame
+        if not _is_ours(frame):
+            of_library = UserLine(frame.f_code.co_filename, traceback.tb_lineno)
+            line = line if _is_library(frame) else of_library
         traceback = traceback.tb_next
-    return line
+    return line or of_library
+
+
+def _is_library(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_LIBRARIES)
 
 
 def user_line() -> UserLine | None:

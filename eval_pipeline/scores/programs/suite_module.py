@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from eval_pipeline.errors import error_text
+from eval_pipeline.errors import did_you_mean, error_text
 from eval_pipeline.parsing.module_files import importing_from, run_module
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.assertions.case_result import CaseResult, FailureError
@@ -235,7 +236,7 @@ def _finish(value: Any) -> None:
 
 def _outcome(error: BaseException, status: str, tag: ClassTag | None) -> Json:
     source = source_of(error)
-    message = str(error) if status == "failed" else f"check crashed: {error_text(error)}"
+    message = str(error) if status == "failed" else f"check crashed{_place(source)}: {error_text(error)}{_near(error)}"
     failures: Iterable[AssertionError] = getattr(error, "failures", ())
     return {
         "status": status,
@@ -248,6 +249,18 @@ def _outcome(error: BaseException, status: str, tag: ClassTag | None) -> Json:
         "source": None if source is None else list(source),
         "failures": [str(failure) or _unsaid(source_of(failure)) for failure in failures],
     }
+
+
+def _place(source: Any) -> str:
+    return f" ({source.path.rpartition('/')[2]}:{source.line})" if source is not None else ""
+
+
+def _near(error: BaseException) -> str:
+    """Return the nearest name that a value has where an attribute of another name was read."""
+    if not isinstance(error, AttributeError) or not error.name or error.obj is None:
+        return ""
+    name = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", error.name).lower()
+    return did_you_mean(name, [each for each in dir(error.obj) if not each.startswith("_")])
 
 
 def _unsaid(source: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -33,6 +34,9 @@ def classified(report, ctx):
 def crashes(report, ctx):
     raise KeyError("lost")
 
+def misspells(report, ctx):
+    return ctx.finalOutput()
+
 def lost(report, ctx):
     passes_later(report, ctx)
 
@@ -58,6 +62,7 @@ def case(id, check, **fields):
 suite = [
     case("passes", passes), case("later", passes_later), case("fails", fails), case("classified", classified),
     case("crashes", crashes, expected_fail=True), case("lost", lost), case("dies", dies), case("exits", exits),
+    case("misspells", misspells),
     case("expected", fails, expected_fail=True), case("unexpected", passes, expected_fail=True),
     case("relabelled", fails, classify_failure=relabel), case("broken", fails, classify_failure=broken),
     case("target", passes, classify_failure=of_target, expected_fail=True),
@@ -72,6 +77,7 @@ STATUSES = {
     "lost": ("error", "assert-hook", "Assert hook crash", "grader"),
     "dies": ("error", "assert-hook", "Assert hook crash", "grader"),
     "exits": ("error", "assert-hook", "Assert hook crash", "grader"),
+    "misspells": ("error", "assert-hook", "Assert hook crash", "grader"),
     "expected": ("expected-failed", "assertion", "Assertion failure", "quality"),
     "unexpected": ("unexpected-passed", "unexpected-passed", "Unexpected pass", "quality"),
     "relabelled": ("failed", "fruit", "Wrong fruit", "quality"),
@@ -108,6 +114,8 @@ def test_every_end_of_a_check_has_its_status_class_label_and_origin(folder: Proj
     assert "wrong fruit. Expected the agent to end with an output that includes" in reasons["fails"]
     assert "classify_failure raised ValueError: no class" in reasons["broken"]
     assert "'passes_later' was never awaited" in reasons["lost"]
+    assert re.search(r"check crashed \(cases.py:\d+\): KeyError: 'lost'", reasons["crashes"])
+    assert "no attribute 'finalOutput'; did you mean 'final_output'?" in reasons["misspells"]
 
 
 def test_another_check_scores_anew_and_another_prompt_executes(folder: ProjectFolder) -> None:
