@@ -7,6 +7,7 @@ version; what it prints while it is loaded is returned, what its checks print go
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
 import sys
@@ -41,6 +42,7 @@ SUITE = "suite"
 _MOST_PRINTED = 2_000
 _NEVER_AWAITED = "was never awaited"
 _OPTIONS = ("workspace", "snapshots")
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _CASES: dict[str, dict[str, Case]] = {}
 """Cases by id, by the private name of their module."""
 _PRINTED: dict[str, str] = {}
@@ -206,10 +208,21 @@ def _checked(case: Case, report: SessionReport, context: AssertionContext) -> Ba
     assert case.check is not None  # a case without one has no evaluator of this kind
     try:
         with collecting(), _awaited_all():
-            _finish(case.check(report, context))
+            _finish(case.check(*_taken(case.check, report, context)))
     except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary to the user's check
         return error
     return None
+
+
+def _taken(check: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+    """Return as many of the arguments as a check has parameters for: `check(report)` and `check()` are checks, too."""
+    try:
+        parameters = inspect.signature(check).parameters.values()
+    except (TypeError, ValueError):  # a callable that does not say what it takes
+        return arguments
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return arguments
+    return arguments[: sum(parameter.kind in _BY_POSITION for parameter in parameters)]
 
 
 @contextlib.contextmanager
