@@ -396,10 +396,13 @@ def _is_blocked_by_another(request: _Request) -> bool:
 
 
 def _left(request: _Request, timeout_s: float) -> float:
-    """Return how long a call may still take; its limit counts from when its function is loaded."""
+    """Return how long to wait until looking again, 0 or less at the limit, which counts from when a function is loaded.
+
+    While it is not, its call waits no longer than its own limit at once: it may begin meanwhile.
+    """
     now = time.monotonic()
     if request.begun is not None:
         return request.begun + timeout_s - now
     if request.worker is None:
         return timeout_s  # it waits for calls that have limits of their own
-    return request.since + IMPORT_LIMIT_S + timeout_s - now
+    return min(request.since + IMPORT_LIMIT_S + timeout_s - now, timeout_s)

@@ -18,10 +18,12 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions import workers
 from eval_pipeline.executions.adapters.python import Python
 from eval_pipeline.executions.attempts import AttemptEnvironment
+from eval_pipeline.executions.function_calls import FunctionCall
 from eval_pipeline.executions.model import Execution, TargetFailure
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.workers import end_workers
+from eval_pipeline.executions.workers import WorkerPool, end_workers
 from eval_pipeline.parsing.redaction import KNOWN
+from eval_pipeline.parsing.user_modules import function_reference
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 from eval_pipeline_tests.forks import run_python
 
@@ -169,6 +171,25 @@ def test_a_call_that_hangs_costs_itself_and_the_next_has_a_fresh_process(tmp_pat
     assert gone(hung)
     (after,) = outcomes(adapter, tmp_path, ["b"])
     assert int(str(after).split()[0]) != hung
+
+
+def test_the_limit_of_a_call_counts_from_when_its_module_is_loaded(tmp_path: Path) -> None:
+    module = "import time; time.sleep(0.3)\n\ndef quick(): return time.monotonic()\ndef hangs(): time.sleep(20)"
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(module)
+    pool, limit_s = WorkerPool(shared=False), 0.1
+    quick, hangs = (function_reference(name, tmp_path, "function") for name in ("first:quick", "second:hangs"))
+
+    answered = asyncio.run(pool.call(FunctionCall(quick), limit_s))
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        asyncio.run(pool.call(FunctionCall(hangs), limit_s))
+    with pytest.raises(TimeoutError):
+        pool.call_and_wait(FunctionCall(hangs), limit_s)
+
+    assert answered
+    assert time.monotonic() - begun < 10
+    pool.end()
 
 
 @pytest.mark.slow
