@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from eval_pipeline.processes import parse_mark
 
 
 def live_document(progress: Path, version: str | None) -> dict[str, Any]:
@@ -18,20 +19,11 @@ def live_document(progress: Path, version: str | None) -> dict[str, Any]:
         sweep = orjson.loads(_newest(progress).read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {"version": version, "sweep": None}
-    return {"version": version, "sweep": {**sweep, "ended": not _is_alive(sweep["pid"])}}
+    process = parse_mark(sweep.get("process", ""))
+    return {"version": version, "sweep": {**sweep, "ended": process is None or process.is_gone}}
 
 
 def _newest(progress: Path) -> Path:
     """Return the file that was written last: several processes may work in one folder."""
     files = progress.parent.glob(f"{progress.stem}*{progress.suffix}")
     return max(files, key=lambda path: path.stat().st_mtime_ns, default=progress)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another account's
-        return True
-    return True

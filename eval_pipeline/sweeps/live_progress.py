@@ -3,7 +3,6 @@ money, and what failed last. It is replaced at most once a second, and removed a
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.redaction import redact_line
+from eval_pipeline.processes import this_process
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
@@ -39,7 +39,12 @@ class LiveProgress(ProgressCounter):
     ) -> None:  # fmt: skip
         super().__init__(onward, clock)
         self._path = path
-        self._about = {"sweep_id": sweep_id, "pid": os.getpid(), "started_at": _now(), "pairs_in_all": total_pairs}
+        self._about = {
+            "sweep_id": sweep_id,
+            "process": str(this_process()),
+            "started_at": _now(),
+            "pairs_in_all": total_pairs,
+        }
         self._failures: deque[dict[str, Any]] = deque(maxlen=MOST_FAILURES)
         self._written_at = clock() - EVERY_S
 

@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eval_pipeline.processes import parse_mark, this_process
 from eval_pipeline.sweeps import live_progress
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 from eval_pipeline_tests.forks import run_python
@@ -25,6 +27,8 @@ def say(prompt):
         file.write((DATA / "progress.json").read_text() + "\\n")
     return "no"
 """
+
+PRINT_MARK = "from eval_pipeline.processes import this_process; print(this_process())"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ def seen(project: CliProject) -> list[Any]:
 def test_a_sweep_reports_pairs_rate_and_failures_while_it_runs(watched: CliProject) -> None:
     first, *_, last = seen(watched)
 
-    assert first["pid"] == os.getpid()
+    assert first["process"] == str(this_process())
     assert first["pairs_in_all"] == 2
     assert last["overall"]["total"] >= 3
     assert last["overall"]["done"] > 0
@@ -70,12 +74,15 @@ def under_way(watched: CliProject, tmp_path: Path) -> Iterator[tuple[Served, Pat
         yield page, file
 
 
-def test_the_server_knows_whether_the_process_is_gone(under_way: tuple[Served, Path]) -> None:
+@pytest.mark.parametrize("reused", [False, True], ids=["gone", "another process got its id"])
+def test_the_server_knows_whether_the_process_is_gone(under_way: tuple[Served, Path], reused: bool) -> None:
     page, file = under_way
-    gone = run_python("import os; print(os.getpid())", cwd=file.parent).stdout.strip()
+    ended = parse_mark(run_python(PRINT_MARK, cwd=file.parent).stdout.strip())
+    assert ended is not None
+    mark = replace(ended, pid=os.getpid()) if reused else ended
 
     assert page.document("live")["sweep"]["ended"] is False
-    file.write_text(json.dumps({**json.loads(file.read_text()), "pid": int(gone)}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "process": str(mark)}))
     assert page.document("live")["sweep"]["ended"] is True
     file.unlink()
     assert page.document("live")["sweep"] is None
