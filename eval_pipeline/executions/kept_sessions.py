@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from eval_pipeline.executions.adapters import Call
-from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.session_folders import of_sessions, session_folder
 
@@ -30,14 +27,6 @@ class KeptSession:
     log: Path | None = None
     log_name: str | None = None
     workspace: Path | None = None
-
-
-class AsksSessions(Protocol):
-    """An adapter whose sessions can be asked something after their end."""
-
-    async def ask(self, session: KeptSession, call: Call) -> RawExecution:
-        """Return the answer of a session to the input of a call's case; the session changes nothing. Raises
-        TargetFailure, InputError, OSError."""
 
 
 @contextmanager
