@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
+from eval_pipeline_tests.forks import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +36,7 @@ def kill_at(point, planted):
 
     setattr(owner, last, kill)
 
-for line in sys.stdin:
-    folder, planted, point = line.rstrip("\\n").split("\\t")
+for folder, planted, point in zip(*[iter(sys.argv[1:])] * 3, strict=True):
     child = os.fork()
     if child == 0:
         os.chdir(folder)
@@ -49,8 +47,7 @@ for line in sys.stdin:
             os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Runs the project of each line of its input in a child that is killed at a point; imports everything once for all."""
-PATIENCE_S = 180.0
+"""Runs each project in a child that is killed at a point. Its arguments: project, before or after, point; and so on."""
 POINTS = [
     ("before", "eval_pipeline.sweeps.storing:_keep_reused"),
     ("before", "eval_pipeline.sweeps.storing:update_failure_classes"),
@@ -87,15 +84,8 @@ def killed(swept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[
     projects = {named: CliProject(tmp_path_factory.mktemp("killed") / "project") for named in POINTS}
     for project in projects.values():
         shutil.copytree(swept, project.root)
-    lines = [f"{project.root}\t{planted}\t{point}" for (planted, point), project in projects.items()]
-    runs = subprocess.run(
-        [sys.executable, "-c", KILLED],
-        input="\n".join(lines),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
+    named = [text for (planted, point), project in projects.items() for text in (str(project.root), planted, point)]
+    runs = run_python(KILLED, *named)
     codes = [int(line) for line in runs.stdout.splitlines()]
     return {named: (project, code) for (named, project), code in zip(projects.items(), codes, strict=True)}
 

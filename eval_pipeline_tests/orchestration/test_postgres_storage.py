@@ -25,7 +25,6 @@ from eval_pipeline_tests.orchestration.statuses import failed_and_materialized
 from eval_pipeline_tests.postgres_server import PASSWORD, USER, PostgresServer, postgres_server
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, every_cell
 
-pytestmark = pytest.mark.usefixtures("new_databases")
 PAIRS = ["more@echo", "sums@echo"]
 
 
