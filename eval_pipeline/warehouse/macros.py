@@ -80,6 +80,32 @@ MACROS: tuple[Macro, ...] = (
     ORDER BY scope, suite, rank, runner""",
     ),
     Macro(
+        "changes_since",
+        "moment",
+        "The newest board beside the one at a time: what each pair was and is, and why its verdicts changed since.",
+        """
+    SELECT n.suite, n.runner, b.pass_rate AS pass_rate_before, n.pass_rate, n.pass_rate - b.pass_rate AS difference,
+           b.suite_revision IS DISTINCT FROM n.suite_revision AS other_suite,
+           b.runner_revision IS DISTINCT FROM n.runner_revision AS other_runner,
+           coalesce(c.changes, 0) AS changes, c.causes
+    FROM leaderboard n
+    LEFT JOIN (FROM board_as_of(moment) WHERE scope = 'suite') b ON b.suite = n.suite AND b.runner = n.runner
+    LEFT JOIN (SELECT suite, runner, count(*) AS changes, list(DISTINCT cause ORDER BY cause) AS causes
+               FROM verdict_causes WHERE changed_at > moment::TIMESTAMPTZ GROUP BY suite, runner) c
+        ON c.suite = n.suite AND c.runner = n.runner
+    ORDER BY n.suite, n.rank, n.runner""",
+    ),
+    Macro(
+        "case_history",
+        "suite_name, case_name",
+        "Every verdict of a case, oldest first, with the revisions of suite and runner that it is of.",
+        """
+    SELECT decided_at, sweep_id, runner, repetition, status, score, failure_class, reason, suite_revision,
+           runner_revision, execution_id
+    FROM verdicts WHERE suite = suite_name AND case_id = case_name
+    ORDER BY decided_at, runner, repetition, verdict_id""",
+    ),
+    Macro(
         "wilson",
         "k, n",
         "Wilson's 95 % interval of k successes in n trials: fields low and high; NULL without trials.",

@@ -254,6 +254,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(22, "grades of people", tuple(table_statements([BY_NAME["human_grades"]]))),
     Migration(23, "results of cases that are tried again on failure", ()),
     Migration(24, "agreement of graders on the order of values", ()),
+    Migration(25, "views of analysts' questions", ()),
 )
 
 

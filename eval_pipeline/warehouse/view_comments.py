@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
 from eval_pipeline.warehouse.tables import BY_NAME
 
 _SOURCES: Mapping[str, str] = {
@@ -38,6 +39,7 @@ _SOURCES: Mapping[str, str] = {
     "stale_pairs": "sweep_pairs",
     "sweep_cells": "sweep_pairs",
     "current_cells": "sweep_pairs",
+    **{view.name: view.source for view in QUESTION_VIEWS},
 }
 _SIMULATOR = "Runner that played the user; NULL: none, a script, or not known"
 _BY_CASE = {
@@ -230,6 +232,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "reason": "suite or runner: another revision is stored; not carried out, did not complete: plans are missing",
         "plans": "Plans concerned, at most",
     },
+    **{view.name: view.columns for view in QUESTION_VIEWS},
     "sweep_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},
     "current_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},
 }

@@ -14,6 +14,7 @@ from eval_pipeline.warehouse.arm_views import ARM_VIEWS
 from eval_pipeline.warehouse.case_views import CASE_VIEWS
 from eval_pipeline.warehouse.conversation_views import CONVERSATION_VIEWS
 from eval_pipeline.warehouse.people_tables import PEOPLE_VIEWS
+from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.verdict_history import CAUSES, STALE_PAIRS
 
@@ -91,6 +92,7 @@ VIEWS: tuple[View, ...] = (
     JOIN current_verdicts v ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key)""",
     ),
     *(View(*view) for view in (*AGREEMENT_VIEWS, *PEOPLE_VIEWS, *CONVERSATION_VIEWS, *CASE_VIEWS, *ARM_VIEWS)),
+    *(View(view.name, view.comment, view.query) for view in QUESTION_VIEWS),
     View(
         "leaderboard",
         "The newest standing of each runner on each suite: who passes how much, with 95 % intervals and coverage.",

@@ -185,7 +185,7 @@ def test_what_was_said_leaves_the_house_only_when_asked(cli_project: CliProject)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "csv"], "'csv' is not one of"),
+        (["--format", "tsv"], "'tsv' is not one of"),
         ([], "Missing option '--format'"),
         (["--format", "json", "--sweep", "yesterday"], "no sweep 'yesterday'"),
         (["--format", "json", "--board", "none"], "no board 'none'"),

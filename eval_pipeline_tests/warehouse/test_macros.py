@@ -118,3 +118,24 @@ def test_an_interval_in_sql_is_the_one_of_boards(warehouse: DuckDBWarehouse, k: 
 
     expected = wilson_at(k / n, n) if n else (None, None)
     assert (low, high) == (pytest.approx(expected, abs=1e-12) if n else expected)
+
+
+def test_a_case_that_the_better_runners_pass_discriminates(warehouse: DuckDBWarehouse) -> None:
+    """`x` and `y` pass `a` and `b`, `z` passes `c` only."""
+    for runner, passed in {"x": "ab", "y": "ab", "z": "c"}.items():
+        statuses = {case: "passed" if case in passed else "failed" for case in "abc"}
+        pair = {**PAIR, "runner": runner}
+        warehouse.write("sweep_pairs", [{**pair, "sweep_id": "1", "finished_at": NOON, "repetitions": 1}])
+        warehouse.write(
+            "verdicts",
+            [
+                {**pair, "verdict_id": runner + case, "case_id": case, "repetition": 1, "status": status,
+                 "decided_at": NOON, "sweep_id": "1"}
+                for case, status in statuses.items()
+            ],
+        )  # fmt: skip
+    warehouse.write("sweeps", [{"sweep_id": "1", "started_at": NOON}])
+
+    found = dict(answers(warehouse, "SELECT case_id, discrimination FROM discriminating_cases"))
+
+    assert found == {"a": None, "b": None, "c": pytest.approx(-1.0)}
