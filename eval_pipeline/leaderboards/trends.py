@@ -72,7 +72,8 @@ def direction_of(slope: float, interval: Interval | None, threshold: float = SLO
 def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD, allow_missing: bool = False) -> Trend:
     """Return the trend over sweeps, oldest first, of the cases (suite × runner × case) that every sweep graded.
 
-    With `allow_missing` each sweep's mean is over whatever it graded. A case whose content changed is another case.
+    All means have the weights of the newest sweep. With `allow_missing` each sweep's mean is over whatever it graded,
+    by its own weights. A case whose content changed is another case.
     Raises InputError for fewer than two sweeps, or when no case is common to all.
     """
     if len(sweeps) < 2:
@@ -81,7 +82,7 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
     common = graded[-1].select("plan", *CASE, "cluster", *_weight(graded[-1]))
     for number, frame in enumerate(graded):
         common = common.join(frame.select("plan", pl.col("score").alias(f"score_{number}")), on="plan")
-    chosen = graded if allow_missing else [frame.join(common, on="plan", how="semi") for frame in graded]
+    chosen = graded if allow_missing else [_as_weighted_in(common, frame) for frame in graded]
     points = [_point(results, all_, kept) for results, all_, kept in zip(sweeps, graded, chosen, strict=True)]
     line = fit_line([point.mean_score for point in points])
     assert line is not None  # two points or more
@@ -89,6 +90,11 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
         points=tuple(points), matched=common.height, line=line, interval=_interval(common, len(sweeps)),
         slope_threshold=slope_threshold, allow_missing=allow_missing,
     )  # fmt: skip
+
+
+def _as_weighted_in(common: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
+    """Return the common cases of a sweep with the weights that they have in `common`."""
+    return graded.drop(_weight(graded)).join(common.select("plan", *_weight(common)), on="plan")
 
 
 def _interval(common: pl.DataFrame, sweeps: int) -> Interval | None:

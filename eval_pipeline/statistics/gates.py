@@ -50,9 +50,10 @@ def _rare_rises(means: Sequence[tuple[float, float]], number: float, reach: floa
     """Return how great the mean may be where single clusters rise by the whole reach: the mean of the others, and as
     many of these as the upper limit of Poisson's distribution leaves open (with none seen, the rule of three; Hanley
     and Lippman-Hand 1983, JAMA 249). `means` have the size that each counts with, `number` in all."""
+    seen = [size for size, value in means if value >= reach / 2]
     others = [size * value for size, value in means if value < reach / 2]
-    seen = len(means) - len(others)
-    return (sum(others) + poisson_upper(seen, chance) * reach) / number
+    unseen = poisson_upper(len(seen), chance) - len(seen)
+    return (sum(others) + (sum(seen) + unseen) * reach) / number
 
 
 def reach_of(values: Iterable[float]) -> float:

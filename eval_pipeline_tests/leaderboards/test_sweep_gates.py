@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.gate_rules import GateRules
@@ -69,3 +70,28 @@ def test_a_sweep_without_results_shows_nothing() -> None:
 def test_a_gate_without_rules_is_go() -> None:
     assert sweep_gate(results("now", scores(0.0)), None, GateRules()) == SweepGate(())
     assert SweepGate(()).decision == "GO"
+
+
+def weighted(side: Results, heavy: float) -> Results:
+    """The same results; cases whose number is below 50 count so much."""
+    number = pl.col("case_id").str.slice(1).cast(pl.Int64)
+    weight = pl.when(number < 50).then(heavy).otherwise(1.0)
+    return Results(side.name, side.frame.with_columns(weight=weight), side.at)
+
+
+@pytest.mark.parametrize(("heavy", "decision"), [(1.0, "INCONCLUSIVE"), (9.0, "GO"), (0.1, "NO-GO")])
+def test_a_pass_rate_is_that_of_weighted_cases(heavy: float, decision: str) -> None:
+    """All heavy cases pass, half of the others."""
+    given: dict[str, float | None] = {f"c{n}": 1.0 if n < 50 or n % 2 else 0.0 for n in range(100)}
+
+    assert decided(weighted(results("now", given), heavy), min_pass_rate=0.75)["min_pass_rate"] == decision
+
+
+@pytest.mark.parametrize(("heavy", "decision"), [(1.0, "GO"), (9.0, "NO-GO"), (0.1, "GO")])
+def test_a_drop_is_that_of_weighted_cases(heavy: float, decision: str) -> None:
+    """Heavy cases fall by as much as the others rise; one of each shows how far a case may go."""
+    before: dict[str, float | None] = {f"c{n}": {49: 0.0, 99: 1.0}.get(n, 0.5) for n in range(100)}
+    now = before | {f"c{n}": 0.3 if n < 49 else 0.7 for n in range(99) if n != 49}
+    sides = weighted(results("now", now), heavy), weighted(results("before", before), 1.0)
+
+    assert decided(*sides, max_drop=0.06)["max_drop"] == decision

@@ -148,3 +148,27 @@ def test_cases_of_one_cluster_are_one_unit_of_a_trend() -> None:
 
     assert (single.direction, clustered.direction) == ("degrading", "stable")
     assert single.line == clustered.line
+
+
+def _weighted(name: str, scores: dict[str, float], heavy: float) -> Results:
+    """Results whose cases `h…` count so much more than the others."""
+    plain = results(name, dict(scores))
+    weight = pl.when(pl.col("case_id").str.starts_with("h")).then(heavy).otherwise(1.0)
+    return Results(plain.name, plain.frame.with_columns(weight=weight), plain.at)
+
+
+def test_a_trend_counts_cases_by_the_weights_of_the_newest_sweep() -> None:
+    """Easy cases rise as far as hard ones fall: what counts decides; other weights alone are no trend."""
+    before = {f"{kind}{n}": 0.5 if n else 0.0 for kind in "eh" for n in range(100)}
+    after = {case: (0.7 if case.startswith("e") else 0.3) if mean else 0.0 for case, mean in before.items()}
+    mixed = {case: 0.9 if case.startswith("e") else 0.1 for case in before}
+
+    directions = {
+        heavy: trend([_weighted("1", before, 1.0), _weighted("2", after, heavy)]).direction
+        for heavy in (1.0, 4.0, 0.25)
+    }
+    reweighted = trend([_weighted("1", mixed, 1.0), _weighted("2", mixed, 9.0)])
+
+    assert directions == {1.0: "stable", 4.0: "degrading", 0.25: "improving"}
+    assert [point.mean_score for point in reweighted.points] == pytest.approx([0.18, 0.18])
+    assert reweighted.line.slope == pytest.approx(0)

@@ -162,3 +162,12 @@ def test_the_reach_of_a_case_is_the_range_of_all(values: list[float], reach: flo
 
 def test_several_intervals_hold_together() -> None:
     assert [level_for(count) for count in (1, 5)] == pytest.approx([0.95, 0.99])
+
+
+def test_light_cases_that_fall_wholly_count_as_little_as_they_weigh() -> None:
+    falling, steady = [-1.0] * 50, [0.0] * 50
+
+    interval = difference_interval([*falling, *steady], 1.0, weights=[0.1] * 50 + [1.0] * 50)
+
+    assert interval is not None
+    assert -0.5 < interval[0] < -5 / 55 < interval[1]
