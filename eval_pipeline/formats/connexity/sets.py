@@ -16,7 +16,7 @@ from eval_pipeline.formats.connexity.fields import (
     SET,
     USER_SIMULATOR,
 )
-from eval_pipeline.parsing.diagnostics import Diagnostics
+from eval_pipeline.parsing.diagnostics import Diagnostics, first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
@@ -101,14 +101,18 @@ def is_set(document: Any) -> bool:
 
 
 def read_set(raw: Map, cursor: FieldCursor, known: Sequence[str], diagnostics: Diagnostics) -> CaseSet:
-    """Return the set whose cases have these ids. Raises InputError for its first wrong field."""
+    """Return the set whose cases have these ids. Raises InputError for its wrong fields, those of members and of the
+    configuration together."""
     warn_unknown(raw, SET, cursor, diagnostics)
-    values = SET.read_values(raw, cursor)
+    values, errors = SET.read_values(raw, cursor), list[InputError]()
     members = None
     if values["members"] is not None:
-        members = _members(values["members"], cursor.at("members"), known, diagnostics)
-        for case_id in [each for each in known if each not in members]:
+        members = _members(values["members"], cursor.at("members"), known, diagnostics, errors)
+        for case_id in [each for each in known if each not in members and not errors]:
             diagnostics.add(f"case '{case_id}' is no member of the set: it is not carried out", cursor.place)
+    config = _config(values["config"] or {}, cursor.at("config"), diagnostics, errors)
+    if errors:
+        raise first_of_each(errors)
     return CaseSet(
         name=values["name"],
         description=values["description"],
@@ -116,43 +120,63 @@ def read_set(raw: Map, cursor: FieldCursor, known: Sequence[str], diagnostics: D
         repetitions=members,
         set_repetitions=values["set_repetitions"] or 1,
         deleted=values["deleted_at"] is not None,
-        config=_config(values["config"] or {}, cursor.at("config"), diagnostics),
+        config=config,
         weights=read_weights(raw, cursor),
     )
 
 
-def _members(raw: Sequence[Any], cursor: FieldCursor, known: Sequence[str], diagnostics: Diagnostics) -> dict[str, int]:
-    """Return the repetitions of each member, by position."""
+def _members(
+    raw: Sequence[Any], cursor: FieldCursor, known: Sequence[str], diagnostics: Diagnostics, errors: list[InputError]
+) -> dict[str, int]:
+    """Return the repetitions of each member, by position. Members that are wrong join `errors`."""
     members: dict[str, tuple[int, int]] = {}
     for index, entry in enumerate(raw):
         at = cursor.at(index)
-        values = _table(entry, MEMBER, at, diagnostics)
-        case_id = values["test_case_id"]
+        values = _read_table(entry, MEMBER, at, diagnostics, errors)
+        case_id = values.get("test_case_id")
+        if case_id is None:
+            continue
         if case_id not in known:
-            raise at.error(f"no test case '{case_id}' in this file{did_you_mean(case_id, known)}", "test_case_id")
-        if case_id in members:
-            raise at.error(f"'{case_id}' is a member already; set its repetitions once", "test_case_id")
+            errors.append(
+                at.error(f"no test case '{case_id}' in this file{did_you_mean(case_id, known)}", "test_case_id")
+            )
+        elif case_id in members:
+            errors.append(at.error(f"'{case_id}' is a member already; set its repetitions once", "test_case_id"))
         position = values["position"] if values["position"] is not None else index
         members[case_id] = (position, values["repetitions"] or 1)
     ordered = sorted(members.items(), key=lambda member: member[1][0])
     return {case_id: repetitions for case_id, (_, repetitions) in ordered}
 
 
-def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str, Any]:
-    values = _table(raw, RUN_CONFIG, cursor, diagnostics)
+def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics, errors: list[InputError]) -> dict[str, Any]:
+    """Return the run configuration. Parts of it that are wrong join `errors`."""
+    values = _read_table(raw, RUN_CONFIG, cursor, diagnostics, errors)
+    parts = {name: raw.get(name) for name in _PARTS if isinstance(raw.get(name), Mapping)}  # others are errors already
     for name, table in _PARTS.items():
-        values[name] = _table(values[name] or {}, table, cursor.at(name), diagnostics)
+        values[name] = _read_table(parts.get(name, {}), table, cursor.at(name), diagnostics, errors)
         if values[name].get("provider") is not None:
             diagnostics.add(
                 "is recorded but has no effect: the wire of a runner is its provider", cursor.at(name).place("provider")
             )
     user = values["user_simulator"]
-    if user["mode"] == "scripted" and not user["scripted_messages"]:
-        raise cursor.at("user_simulator").error("mode 'scripted' needs at least one message", "scripted_messages")
+    if user.get("mode") == "scripted" and not user["scripted_messages"]:
+        at = cursor.at("user_simulator")
+        errors.append(at.error("mode 'scripted' needs at least one message", "scripted_messages"))
     for name in _WITHOUT_EFFECT:
         if raw.get(name) is not None:
             diagnostics.add("is recorded but has no effect: choose runners of the run", cursor.place(name))
     return values
+
+
+def _read_table(
+    raw: Any, table: FieldTable, cursor: FieldCursor, diagnostics: Diagnostics, errors: list[InputError]
+) -> dict[str, Any]:
+    """Return the values of a table; none where something is wrong, which joins `errors`."""
+    try:
+        return _table(raw, table, cursor, diagnostics)
+    except InputError as error:
+        errors.append(error)
+        return {}
 
 
 def _table(raw: Any, table: FieldTable, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str, Any]:
@@ -168,7 +192,7 @@ def set_of(
     """Return the set of a document; one of all cases where it is none. Raises InputError for a set that is wrong."""
     known = [case.id for case in cases]
     if not is_set(document):
-        return CaseSet(config=_config({}, cursor, diagnostics))
+        return CaseSet(config=_config({}, cursor, diagnostics, errors))
     if errors and document.get("members"):
         known += [each["test_case_id"] for each in document["members"] if isinstance(each, Mapping) and _text(each)]
     return read_set(document, cursor, known, diagnostics)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Suite
 
@@ -77,3 +78,21 @@ def test_a_wrong_field_of_a_set_is_an_error_with_its_place(
 ) -> None:
     with pytest.raises(InputError, match=message):
         load(tmp_path, **fields)
+
+
+def test_everything_that_is_wrong_with_a_set_is_said_at_once(tmp_path: Path) -> None:
+    members = [{"test_case_id": "a", "repetitions": 0}, {"test_case_id": "zz"}, 3]
+    config = {
+        "judge": 3,
+        "concurrency": 0,
+        "user_simulator": {"mode": "scripte"},
+        "agent_simulator": {"temperature": 9},
+    }
+
+    with pytest.raises(InputError) as raised:
+        load(tmp_path, members=members, config=config)
+
+    assert [problem.place.field for problem in problems_of(raised.value)] == [
+        "members[0].repetitions", "members[1].test_case_id", "members[2]", "config.concurrency", "config.judge",
+        "config.user_simulator.mode", "config.agent_simulator.temperature",
+    ]  # fmt: skip
