@@ -19,18 +19,30 @@ _PLAYED = """
     WHERE simulator IS NOT NULL GROUP BY execution_id"""
 
 
+_WEIGHTS = """
+    SELECT c.suite, c.runner, unnest(s.cases) AS case_id, unnest(s.weights) AS weight
+    FROM current_pairs c JOIN pair_statistics s USING (statistics_id) WHERE s.weights IS NOT NULL"""
+
+
+def _mean(value: str) -> str:
+    """Return the SQL of the mean over cases by their weights; NULL where no case has the value."""
+    return f"sum(weight * ({value})) / nullif(sum(weight) FILTER (({value}) IS NOT NULL), 0)"
+
+
 def _grouped(column: str, expression: str, joined: str = "") -> str:
     """Return the query of results by a property of their cases."""
     return f"""
-    WITH played AS ({_PLAYED}),
+    WITH played AS ({_PLAYED}), weights AS ({_WEIGHTS}),
     by_case AS (
         SELECT v.suite, v.runner, p.simulator, {expression} AS {column}, v.case_id,
+               coalesce(max(w.weight), 1.0) AS weight,
                count(*) FILTER (v.status <> 'error') AS graded, avg({_PASSED}) AS pass_rate,
                avg(v.score) FILTER (v.status <> 'error') AS score
-        FROM current_verdicts v LEFT JOIN played p USING (execution_id) {joined}
+        FROM current_verdicts v LEFT JOIN played p USING (execution_id)
+        LEFT JOIN weights w ON w.suite = v.suite AND w.runner = v.runner AND w.case_id = v.case_id {joined}
         GROUP BY ALL)
     SELECT suite, runner, simulator, {column}, count(*) AS cases, count(*) FILTER (graded > 0) AS graded_cases,
-           avg(pass_rate) AS pass_rate, avg(score) AS mean_score
+           {_mean("pass_rate")} AS pass_rate, {_mean("score")} AS mean_score
     FROM by_case GROUP BY suite, runner, simulator, {column} ORDER BY suite, runner, simulator, {column}"""
 
 
@@ -70,16 +82,18 @@ CASE_VIEWS: tuple[tuple[str, str, str], ...] = (
         "results_by_metric",
         "Current scores of judges by metric: points from 0 to 5, or the share of yes where a metric is met or not.",
         f"""
-    WITH played AS ({_PLAYED}),
+    WITH played AS ({_PLAYED}), weights AS ({_WEIGHTS}),
     by_case AS (
         SELECT s.suite, s.runner, p.simulator, m.member AS metric, s.case_id,
+               coalesce(max(w.weight), 1.0) AS weight,
                bool_or(coalesce(TRY_CAST(m.details ->> '$.binary' AS BOOLEAN), false)) AS is_binary,
                avg(TRY_CAST(m.details ->> '$.points' AS DOUBLE)) AS points, avg(m.value) AS share
         FROM current_scores s JOIN member_scores m USING (execution_id, spec_key)
         LEFT JOIN played p USING (execution_id)
+        LEFT JOIN weights w ON w.suite = s.suite AND w.runner = s.runner AND w.case_id = s.case_id
         WHERE m.type = 'metric' GROUP BY s.suite, s.runner, p.simulator, m.member, s.case_id)
     SELECT suite, runner, simulator, metric, bool_or(is_binary) AS is_binary, count(*) AS cases,
-           CASE WHEN bool_or(is_binary) THEN avg(share) ELSE avg(points) END AS mean,
+           CASE WHEN bool_or(is_binary) THEN {_mean("share")} ELSE {_mean("points")} END AS mean,
            min(CASE WHEN is_binary THEN share ELSE points END) AS lowest
     FROM by_case GROUP BY suite, runner, simulator, metric ORDER BY suite, runner, simulator, metric""",
     ),

@@ -255,6 +255,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(23, "results of cases that are tried again on failure", ()),
     Migration(24, "agreement of graders on the order of values", ()),
     Migration(25, "views of analysts' questions", ()),
+    Migration(26, "results by tag, difficulty, persona and metric count cases by their weights", ()),
 )
 
 

@@ -46,8 +46,8 @@ _BY_CASE = {
     "simulator": _SIMULATOR,
     "cases": "Cases with a result",
     "graded_cases": "Cases with a graded result",
-    "pass_rate": "Mean over cases, all of one weight, of the graded share that passed; NULL: none graded",
-    "mean_score": "Mean over cases of their mean score, all of one weight; NULL: none graded",
+    "pass_rate": "Mean over cases, by the weights of the suite, of the graded share that passed; NULL: none graded",
+    "mean_score": "Mean over cases of their mean score, by the weights of the suite; NULL: none graded",
 }
 _SHARES = {
     "precision": "Share of the sessions with the skill that should have it; NULL: none has it",
@@ -107,7 +107,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "metric": "Metric of a judge",
         "is_binary": "Whether it is met or not; else it has points",
         "cases": "Cases with the metric",
-        "mean": "Mean over cases, all of one weight: points from 0 to 5, or the share of yes",
+        "mean": "Mean over cases, by the weights of the suite: points from 0 to 5, or the share of yes",
         "lowest": "Lowest mean of a case",
     },
     "conversation_latency": {

@@ -18,6 +18,8 @@ CREATE TABLE verdicts (
     suite VARCHAR, suite_revision VARCHAR, runner VARCHAR, runner_revision VARCHAR, case_id VARCHAR,
     repetition INTEGER, execution_id VARCHAR, status VARCHAR, score DOUBLE, decided_at INTEGER, verdict_id INTEGER);
 CREATE TABLE cases (suite VARCHAR, suite_revision VARCHAR, case_id VARCHAR, difficulty VARCHAR, persona VARCHAR);
+CREATE TABLE current_pairs (suite VARCHAR, runner VARCHAR, statistics_id INTEGER);
+CREATE TABLE pair_statistics (statistics_id INTEGER, cases VARCHAR[], weights DOUBLE[]);
 CREATE TABLE session_reports (execution_id VARCHAR, turns JSON);
 CREATE TABLE current_scores (
     suite VARCHAR, runner VARCHAR, case_id VARCHAR, execution_id VARCHAR, spec_key VARCHAR);
@@ -77,6 +79,19 @@ def test_each_case_counts_once_in_results_by_a_property(
     _add_results(rows)
 
     assert rows.read(view, column, "cases", "graded_cases", "pass_rate", "mean_score") == expected
+
+
+def test_cases_count_by_the_weights_of_their_suite(rows: Rows) -> None:
+    _add_results(rows)
+    rows.add("current_pairs", ("s", "r", 7))
+    rows.add("pair_statistics", (7, ["a", "b", "c"], [3.0, 1.0, 5.0]), (6, ["a", "b"], [1.0, 9.0]))
+    for case, execution, points in (("a", "a1", 1), ("b", "b1", 5)):
+        rows.add("current_scores", ("s", "r", case, execution, "k"))
+        rows.add("member_scores", (execution, "k", "tone", "metric", points / 5, f'{{"points": {points}}}'))
+
+    assert rows.read("results_by_tag", "tag", "pass_rate", "mean_score") == [("x", 0.625, 0.7), ("y", 0.5, 0.6)]
+    assert rows.read("results_by_persona", "pass_rate", "mean_score") == [(0.625, 0.7)]
+    assert rows.read("results_by_metric", "mean", "lowest") == [(2.0, 1.0)]
 
 
 def test_results_of_two_simulators_are_never_in_one_mean(rows: Rows) -> None:
