@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -18,10 +18,12 @@ from eval_pipeline.statistics.clusters import clustered_error, clustered_interva
 from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
-from eval_pipeline.statistics.ranks import PairTest, adjusted_tests, rank_intervals
 from eval_pipeline.statistics.ratings import bradley_terry
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
+
+if TYPE_CHECKING:
+    from eval_pipeline.statistics.ranks import PairTest
 
 THRESHOLD = 0.1
 SIGNIFICANT = 0.05
@@ -210,6 +212,8 @@ def one_per_runner(results: Results) -> list[Results]:
 
 def tests_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[PairTest]:
     """Return the tests of all pairs of sides (by their places in `names`), adjusted for their number."""
+    from eval_pipeline.statistics.ranks import adjusted_tests  # noqa: PLC0415 — numpy takes 90 ms, which an unchanged `run` need not wait for
+
     return adjusted_tests(
         (
             names.index(comparison.candidate),
@@ -224,6 +228,8 @@ def tests_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[Pa
 
 def ranks_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Return the best and the worst rank that each side may have, by the tests of all pairs."""
+    from eval_pipeline.statistics.ranks import rank_intervals  # noqa: PLC0415 — as above
+
     return dict(zip(names, rank_intervals(len(names), tests_of(comparisons, names)), strict=True))
 
 
