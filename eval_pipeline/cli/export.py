@@ -16,7 +16,7 @@ import click
 import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.result_sources import selector_of
+from eval_pipeline.cli.result_sources import as_of_option, board_of, selector_of
 from eval_pipeline.cli.terminal import echo, echo_file
 from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
@@ -49,6 +49,7 @@ HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 )  # fmt: skip
 @click.option("--sweep", default="current", help="A sweep's id (or its start, latest, previous); default: current.")
 @click.option("--board", help="The results of a past board, by its id.")
+@as_of_option
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--runner", "runners", multiple=True, help="Only these runners (repeatable).")
 @click.option(
@@ -63,6 +64,7 @@ def export_command(
     output: Path | None,
     sweep: str,
     board: str | None,
+    as_of: datetime | None,
     suites: tuple[str, ...],
     runners: tuple[str, ...],
     content: bool,
@@ -75,13 +77,14 @@ def export_command(
     Files are written atomically. Without --sweep or --board, the current results are exported. Exit codes: 0; 2 for bad
     input; 3 when there is nothing to export.
     """
-    selector = selector_of(sweep, board)
+    selector_of(sweep, board)
     chosen: ExportFormat = EXPORTS.get(format_)()
     if endpoint is not None and not isinstance(chosen, OpenTelemetry):
         raise InputError("--endpoint requires --format otel")
     _check_experiment(experiment, chosen)
     opened = open_project(project, data)
     with opened.open_warehouse().published() as connection:
+        selector = selector_of(sweep, board_of(connection, board, as_of))
         selection = select(connection, selector, suites=suites, runners=runners)
         at = selection.at or datetime.now(UTC)
         options = ExportOptions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 import polars as pl
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.result_sources import as_of_option, board_of
 from eval_pipeline.cli.tables import Layout, print_boards, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
@@ -28,6 +30,7 @@ from eval_pipeline.warehouse.store import Connection
 @project_options
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--board", help="A past board by its id; see --list.")
+@as_of_option
 @click.option("--list", "list_boards", is_flag=True, help="List all boards.")
 @click.option(
     "--plot",
@@ -50,6 +53,7 @@ def leaderboard_command(
     data: Path | None,
     suites: tuple[str, ...],
     board: str | None,
+    as_of: datetime | None,
     list_boards: bool,
     plot: Path | None,
     repetitions: bool,
@@ -70,6 +74,7 @@ def leaderboard_command(
         if list_boards:
             _show_boards(boards, as_json)
             return
+        board = board_of(connection, board, as_of)
         standings = _standings(connection, board, [str(row[0]) for row in boards])
     if suites:
         standings = _of_suites(standings, suites)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
 import click
 import polars as pl
 
-from eval_pipeline.cli.options import open_project
+from eval_pipeline.cli.options import open_project, past_moment
 from eval_pipeline.errors import InputError, NoResults, UnknownName
 from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.differences import Setup
@@ -24,6 +25,7 @@ from eval_pipeline.warehouse.comparable_sweeps import (
     sweep_of_name,
     sweeps_named,
 )
+from eval_pipeline.warehouse.queries import published_boards
 from eval_pipeline.warehouse.result_measures import read_measured, without_measures
 from eval_pipeline.warehouse.selections import Selection, read_results, runner_names, select
 from eval_pipeline.warehouse.setups import read_setups
@@ -45,6 +47,29 @@ def selector_of(sweep: str, board: str | None) -> str:
     if board is not None:
         return f"board:{board}"
     return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
+
+
+as_of_option = click.option(
+    "--as-of", callback=past_moment, metavar="TIME",
+    help="As it was then: by the newest board at a date, a time, or an age (7d, 12h).",
+)  # fmt: skip
+
+
+def board_of(connection: Connection, board: str | None, as_of: datetime | None) -> str | None:
+    """Return the board that is named, or the newest one at a time; None without both.
+
+    Raises InputError for both, and for a time before the first board.
+    """
+    if as_of is None:
+        return board
+    if board is not None:
+        raise InputError("--as-of: name a board or a time, not both")
+    boards = published_boards(connection)
+    found = next((str(id_) for id_, at, _ in boards if at <= as_of), None)
+    if found is None:
+        first = f"the first is of {boards[-1][1]:%Y-%m-%d %H:%M:%S} UTC" if boards else "there is none"
+        raise InputError(f"--as-of: no board at {as_of:%Y-%m-%d %H:%M:%S} UTC or before; {first}")
+    return found
 
 
 @dataclass

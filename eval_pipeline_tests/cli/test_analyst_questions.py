@@ -184,3 +184,33 @@ def test_regressions_between_two_sweeps(revised: CliProject) -> None:
     rows: list[tuple[Any, ...]] = revised.ask(f"SELECT case_id, repetition FROM regressions('{before}', '{after}')")
 
     assert len(rows) == 6
+
+
+def test_board_and_export_as_of_a_time(revised: CliProject) -> None:
+    (first, second) = (row[0] for row in revised.ask("SELECT DISTINCT computed_at FROM leaderboards ORDER BY 1"))
+
+    def rates(moment: str) -> list[float]:
+        board = revised("leaderboard", "--json", "--as-of", moment).document
+        return [row["pass_rate"] for row in board if row["scope"] == "suite"]
+
+    assert (rates(first.isoformat()), rates(second.isoformat())) == ([1.0], [0.0])
+    rows = revised("export", "-f", "jsonl", "--as-of", first.isoformat()).out.splitlines()
+    assert {json.loads(row)["status"] for row in rows} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["leaderboard", "--as-of", "2020-01-01"], "--as-of: no board at 20"),
+        (["leaderboard", "--as-of", "1h", "--board", "x"], "--as-of: name a board or a time, not both"),
+        (
+            ["export", "-f", "json", "--as-of", "soon"],
+            "expected a date, a time or an age such as 7d or 12h, got 'soon'",
+        ),
+    ],
+)
+def test_a_time_without_a_board_is_reported(revised: CliProject, arguments: list[str], message: str) -> None:
+    answer = revised(*arguments)
+
+    assert answer.code == 2
+    assert message in answer.err
