@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from eval_pipeline.agents.agent_talks import AgentTalk, AgentTalks
 from eval_pipeline.agents.capacity import sessions_at_once
 from eval_pipeline.agents.session_environment import SessionEnvironment
+from eval_pipeline.agents.session_exports import EXPORT, exported_session
 from eval_pipeline.agents.session_questions import ask_session
 from eval_pipeline.agents.session_skills import SessionSkills
 from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
@@ -242,7 +243,7 @@ class Agent:
         """Return the execution with a copy of the session's log, because the CLI may append to the original."""
         log = self._log_of(raw, call, begin)
         if log is None:
-            return raw
+            return self._with_export(raw, call)
         size, read = log.path.stat().st_size, talk.log_bytes if talk is not None else 0
         if size - read > self._max_bytes:
             problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
@@ -254,6 +255,20 @@ class Agent:
         environment, home = self._places(call)
         name = os.path.relpath(log.path, self._cli.sessions.folder(home, environment))
         return replace(raw, files={**raw.files, "session": copy}, payload={**raw.payload, SESSION_FILE: name})
+
+    def _with_export(self, raw: RawExecution, call: Call) -> RawExecution:
+        """Return the execution with its session as the CLI prints it, where the CLI keeps no file of it."""
+        session_id = self._cli.printed_session(raw.files.get("stdout"))
+        if session_id is None or not self._cli.exports:
+            return raw
+        environment, _ = self._places(call)
+        command, cwd = self.equivalent(self._runner), call.workspace or self._cwd
+        content = exported_session(self._cli, command, session_id, environment, cwd)
+        if content is None or len(content) > self._max_bytes:
+            return raw
+        copy = call.folder / "session"
+        copy.write_bytes(content)
+        return replace(raw, files={**raw.files, "session": copy}, payload={**raw.payload, SESSION_FILE: EXPORT})
 
     def _log_of(self, raw: RawExecution, call: Call, begin: float) -> SessionLog | None:
         session_id = self._cli.printed_session(raw.files.get("stdout"))

@@ -52,6 +52,8 @@ class AgentCli:
         sandbox_hides: Folders that its sandbox has of its own: sessions below them cannot run a command.
         without_sandbox: Words of its command line that start it without the sandbox.
         addresses: The variables that hold its provider's address, each with the usual one (empty: none is usual).
+        exports: The words of a command that prints a session (`{SESSION}`) as text, where sessions are in a database.
+        imports: The words of a command that takes such a text (`{FILE}`) in.
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
 
@@ -77,6 +79,8 @@ class AgentCli:
     addresses: Mapping[str, str] = field(default_factory=dict)
     sandbox_hides: tuple[str, ...] = ()
     without_sandbox: frozenset[str] = frozenset()
+    exports: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -103,6 +107,11 @@ class AgentCli:
     def resumes(self) -> bool:
         """Return whether the CLI can go on with an earlier session."""
         return isinstance(self.launch, LaunchTable) and bool(self.launch.resume)
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Return whether a session can be stored, and put back among the files of the CLI."""
+        return bool(self.imports) or bool(getattr(self.sessions, "patterns", ()))
 
     @property
     def kinds_by_format(self) -> Mapping[str, Mapping[str, ToolKind]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import CliProject
@@ -27,6 +29,20 @@ echo '{"type": "system", "subtype": "init", "session_id": "s-1"}'
 echo '{"type": "result", "subtype": "success", "is_error": false, "result": "'"$answer"'", "session_id": "s-1",
   "total_cost_usd": 0.25, "usage": {"input_tokens": 10, "output_tokens": 2}}' | tr '\\n' ' '
 """
+DATABASE = """#!/bin/sh
+sessions="$HOME/.local/share/opencode/sessions"
+mkdir -p "$sessions"
+case "$*" in
+  "export s-1") [ -f "$sessions/s-1" ] && echo '{"info": {"id": "s-1"}, "messages": []}'; exit ;;
+  "import "*) grep -q '"id": "s-1"' "$2" && touch "$sessions/s-1"; exit ;;
+  *--session*) [ -f "$sessions/s-1" ] || { echo "Session not found" >&2; exit 1; }; answer="not enough time" ;;
+  *) touch "$sessions/s-1"; answer=done ;;
+esac
+echo '{"type": "step_start", "sessionID": "s-1", "part": {}}'
+echo '{"type": "text", "sessionID": "s-1", "part": {"type": "text", "text": "'"$answer"'"}}'
+echo '{"type": "step_finish", "sessionID": "s-1", "part": {"reason": "stop", "tokens": {"input": 9, "output": 2}}}'
+"""
+"""A CLI with its sessions in a database: it prints one, and takes it in."""
 CASES = """
 from eval_pipeline import Case, commands, explain, output, skills
 
@@ -109,3 +125,19 @@ def test_an_agent_that_fails_to_answer_is_asked_again_the_next_time(failed: CliP
 def test_nothing_to_ask_and_unknown_names_have_codes_of_their_own(failed: CliProject) -> None:
     assert failed("explain", "cases/c2").code == 3
     assert "did you mean" in failed("explain", "case").err
+
+
+def test_a_session_of_a_database_is_kept_as_its_cli_prints_it_and_taken_in_again(tmp_path: Path) -> None:
+    make_data(tmp_path / "data")
+    project = CliProject(tmp_path)
+    project.write("eval-pipeline.yaml", "suites: [cases.py]\n")
+    runner = "{name: oc, adapter: agent, agent: opencode, model: m, executable: ./agent, keep_session: true}"
+    project.write("runners.yaml", f"runners: [{runner}]\n")
+    project.write("cases.py", CASES)
+    project.write("agent", DATABASE)
+    (tmp_path / "agent").chmod(0o755)
+
+    ran, asked = project("run"), project("explain")
+
+    assert (ran.code, asked.code) == (1, 0)
+    assert project.ask("SELECT question, answer FROM explanations") == [("Why no make?", "not enough time")]

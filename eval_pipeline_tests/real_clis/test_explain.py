@@ -29,7 +29,7 @@ workspace = {"mode": "isolated"}
 """
 
 
-KEEPS_NO_LOG = frozenset({"gemini", "opencode", "qwen"})
+KEEPS_NO_LOG = frozenset({"gemini", "qwen"})
 """CLIs whose sessions are in a database, or in files that cannot be put back: nothing that could go on is kept."""
 
 

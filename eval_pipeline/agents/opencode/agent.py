@@ -9,6 +9,7 @@ from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION,
 from eval_pipeline.agents.live_records import opencode_live
 from eval_pipeline.agents.opencode.normalizer import OpenCodeNormalizer
 from eval_pipeline.agents.opencode.sessions import OpenCodeSessions
+from eval_pipeline.agents.session_exports import FILE
 from eval_pipeline.agents.session_store import RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -63,6 +64,8 @@ OPENCODE = AgentCli(
         agent_version=(RecordField(("info", "version")),),
     ),
     printed_session_id=(RecordField(("sessionID",)),),
+    exports=("export", SESSION),
+    imports=("import", FILE),
     keys=("OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*", "AWS_*", "AZURE_*", "GEMINI_*", "GOOGLE_*"),
     login_files=("auth.json",),
 )
