@@ -13,7 +13,7 @@ from eval_pipeline_tests.attacks.findings import Findings, carry_out
 from eval_pipeline_tests.attacks.patience import patience
 from eval_pipeline_tests.builders import make_repository
 
-SECONDS = 2.0
+SECONDS = 1.0
 
 
 def holds(folder: Path, rng: random.Random) -> str | None:
