@@ -16,8 +16,9 @@ import pytest
 from eval_pipeline_tests.forks import run_command
 from eval_pipeline_tests.local_server import Received
 from eval_pipeline_tests.real_clis.agent_runners import CLIS, KEY
+from eval_pipeline_tests.real_clis.install import PACKAGES
 from eval_pipeline_tests.real_clis.installed import installed, left_running
-from eval_pipeline_tests.real_clis.model_server import scripted_model
+from eval_pipeline_tests.real_clis.model_server import scripted_model, turns_of
 from eval_pipeline_tests.real_clis.sealed_project import CANARY, SealedProject, sealed_project
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
@@ -29,6 +30,21 @@ RUNS = {
     "-tool_hang": "-hurried",
 }
 """The suites of a CLI and the runner of each, by what is behind the CLI's name."""
+
+CALLS = {"plain": 1, "dash": 1, "env": 2, "fail": 3, "files": 5, "skill": 2}
+"""The cases of the first suite, and how many answers of the model each takes."""
+
+SCENARIO_OF = {"dash": "plain"}
+"""The scenario of a case that has not its name."""
+
+MARKS = ("++", "--")
+"""How the names of files begin in a diff, after the first sign."""
+
+TELL_NO_EXIT_CODES = {"gemini", "qwen"}
+"""CLIs that record no exit code of a command."""
+
+TELL_NO_CALLS = {"gemini"}
+"""CLIs whose output has not how often the model was called: a call that is made again is not printed."""
 
 SKILLS_NEED_RIPGREP = {"opencode"}
 """CLIs whose tool for skills fails, and loads none, where the program `rg` is not on the PATH."""
@@ -82,12 +98,60 @@ def _runner_of(name: str, suite: str) -> str:
     return f"{name}{'-hurried' if hurried else RUNS[suite]}"
 
 
-def test_every_task_is_done_and_answered(seen: Seen) -> None:
-    rows = seen.rows("v.status, r.final_output", "")
+def test_every_task_is_answered(seen: Seen) -> None:
+    rows = seen.rows("v.status, r.final_output, r.failure_class, r.exit_code", "")
 
     assert seen.commands[""].returncode == 0, seen.commands[""].stderr
-    assert {case: row[0] for case, row in rows.items()} == dict.fromkeys(rows, "passed")
-    assert rows["dash"][1] == rows["plain"][1] == "Done: scenario plain ended."
+    assert rows == {case: ("passed", f"Done: scenario {SCENARIO_OF.get(case, case)} ended.", None, 0) for case in CALLS}
+
+
+def test_every_task_is_done_in_the_workspace_and_nowhere_else(seen: Seen) -> None:
+    changes = {case: row[0] or "" for case, row in seen.rows("r.file_changes", "").items()}
+
+    changed = [line for line in changes["files"].splitlines() if line.startswith(("+", "-")) and line[1:3] not in MARKS]
+    assert changed == ["-line two", "+line TWO", "+alpha", "+beta"]
+    assert {case for case, diff in changes.items() if diff} == {"files"}
+
+
+def test_what_tools_printed_and_how_they_failed_reached_the_model(seen: Seen) -> None:
+    told = {name: "\n".join(_results(seen, name)) for name in ("files", "fail")}
+
+    assert "3 notes.txt" in told["files"]
+    assert "to-stdout" in told["fail"]
+    assert "to-stderr" in told["fail"]
+
+
+def test_the_text_of_a_skill_reached_the_model(seen: Seen) -> None:
+    """Some CLIs send it as the result of a tool, others in the user's place."""
+    told = any(b"Say that the demo ran." in request.body for request in seen.requests)
+
+    assert told is _loads_skills(seen)
+
+
+def _results(seen: Seen, scenario: str) -> list[str]:
+    """Return the results of tools that the model was sent in a scenario."""
+    talks = (turns_of(request) for request in seen.requests if f"[[script:{scenario}]]".encode() in request.body)
+    return [turn.text for talk in talks for turn in talk if turn.is_result]
+
+
+def test_a_command_that_fails_is_no_success(seen: Seen) -> None:
+    query = (
+        "SELECT event->>'exit_code' FROM session_events "
+        f"WHERE case_id = 'fail' AND suite = '{seen.name}' AND kind = 'command' AND text LIKE '%exit 3%'"
+    )
+    codes = [row[0] for row in seen.sealed.project.ask(query)]
+
+    assert codes == [None if seen.name in TELL_NO_EXIT_CODES else "3"]
+
+
+def test_model_version_and_number_of_calls_are_known(seen: Seen) -> None:
+    rows = seen.rows("r.model, r.agent_version, r.model_calls", "")
+
+    assert {row[0].rpartition("/")[2] for row in rows.values()} == {"scripted"}
+    assert {row[1].rpartition("@")[2] for row in rows.values()} == {PACKAGES[seen.name][1]}
+    assert {case: row[2] for case, row in rows.items()} == (
+        dict.fromkeys(CALLS) if seen.name in TELL_NO_CALLS else CALLS
+    )
 
 
 def test_the_report_has_the_models_tokens_and_the_agents_doings(seen: Seen) -> None:
@@ -99,11 +163,12 @@ def test_the_report_has_the_models_tokens_and_the_agents_doings(seen: Seen) -> N
     assert rows["fail"][:2] == (3300, 153)
     assert rows["files"][2] >= 1
     assert rows["files"][3] >= 1
-    assert ("demo-skill" in rows["skill"][4]) is (seen.name not in SKILLS_NEED_RIPGREP or _ripgrep(seen))
+    assert ("demo-skill" in rows["skill"][4]) is _loads_skills(seen)
 
 
-def _ripgrep(seen: Seen) -> bool:
-    return shutil.which("rg", path=seen.sealed.environment["PATH"]) is not None
+def _loads_skills(seen: Seen) -> bool:
+    has_ripgrep = shutil.which("rg", path=seen.sealed.environment["PATH"]) is not None
+    return seen.name not in SKILLS_NEED_RIPGREP or has_ripgrep
 
 
 def test_a_rejected_model_costs_one_session(seen: Seen) -> None:
