@@ -15,7 +15,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -34,7 +33,7 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
+from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, limit_of
 from eval_pipeline.failures import ADAPTER, STOPPED, TIMEOUT
 from eval_pipeline.parsing.redacted_files import redact_files
 from eval_pipeline.parsing.redaction import redact
@@ -392,5 +391,4 @@ class _PlanQueue:
 
 def _limit_of(engine: Engine, runner: Runner, ceiling: int) -> AdaptiveLimit:
     """Return the limit of a runner's attempts, which a pause of its provider holds back as well."""
-    paused_until = partial(engine.environment.pauses.until, provider_of(runner))
-    return AdaptiveLimit(ceiling, engine.clock.monotonic, paused_until=paused_until)
+    return limit_of(runner, ceiling, engine.clock.monotonic, engine.environment.pauses)

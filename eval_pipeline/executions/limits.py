@@ -34,8 +34,8 @@ class StartToken(NamedTuple):
 
 
 class AdaptiveLimit:
-    """A semaphore whose size follows the provider's refusals. `clock` returns seconds, and `paused_until` when a pause
-    ends that others were asked for."""
+    """A semaphore whose size follows the provider's refusals. `clock` returns seconds, `paused_until` when a pause ends
+    that others were asked for, and `sharers` how many processes share the ceiling."""
 
     def __init__(
         self,
@@ -43,11 +43,13 @@ class AdaptiveLimit:
         clock: Callable[[], float],
         start: int = START,
         paused_until: Callable[[], float] = lambda: -math.inf,
+        sharers: Callable[[], int] = lambda: 1,
     ) -> None:
         self.ceiling = max(1, ceiling)
         self.limit = float(min(self.ceiling, start))
         self._clock = clock
         self._paused_until = paused_until
+        self._sharers = sharers
         self._in_use = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._slow_start = True
@@ -62,7 +64,7 @@ class AdaptiveLimit:
             pause = max(self._resume_at, self._paused_until()) - self._clock()
             if pause > 0:
                 await asyncio.sleep(pause)
-            elif self._in_use < int(self.limit):
+            elif self._in_use < self._most():
                 self._in_use += 1
                 return
             else:
@@ -124,6 +126,10 @@ class AdaptiveLimit:
         self._finished = self._refused_in_window = 0
         self._retry_after_s = 0.0
 
+    def _most(self) -> int:
+        """Return how many slots there are: by the limit, and by this process's share of the ceiling, at least one."""
+        return min(int(self.limit), max(1, self.ceiling // self._sharers()))
+
     async def _wait(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
@@ -138,7 +144,7 @@ class AdaptiveLimit:
             raise
 
     def _wake(self) -> None:
-        free = int(self.limit) - self._in_use
+        free = self._most() - self._in_use
         while free > 0 and self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

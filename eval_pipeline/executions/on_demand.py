@@ -6,13 +6,11 @@ Attempts, time limits, retries and adaptive concurrency are the same as in a swe
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from eval_pipeline.executions.adapters import Adapter
 from eval_pipeline.executions.attempts import AttemptEnvironment, Attempts, Clock, PlanState
-from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
-from eval_pipeline.executions.pauses import provider_of
+from eval_pipeline.executions.pauses import limit_of
 
 
 class OnDemand:
@@ -31,9 +29,8 @@ class OnDemand:
         self.runner = runner
         clock = clock or Clock.real()
         usual = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
-        paused_until = partial(environment.pauses.until, provider_of(runner))
         most = runner.concurrency or concurrency or usual
-        limit = AdaptiveLimit(most, clock.monotonic, paused_until=paused_until)
+        limit = limit_of(runner, most, clock.monotonic, environment.pauses)
         self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:

@@ -1,11 +1,14 @@
-"""Pauses that a provider asked for, which hold for everyone who calls it."""
+"""What holds for everyone who calls a provider: pauses that it asked for, and the concurrency of a runner."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import Runner
 
 _ADDRESSES = ("base_url", "url", "endpoint")
@@ -22,6 +25,10 @@ class Pauses(Protocol):
         """Return when a provider may be called again; minus infinity without a pause."""
         ...
 
+    def sharers(self, runner: str) -> int:
+        """Note that this process uses a runner; return how many processes do, this one included."""
+        ...
+
 
 class NoPauses:
     """Each runner keeps its own pauses: nobody else calls its provider."""
@@ -32,8 +39,20 @@ class NoPauses:
     def until(self, provider: str) -> float:
         return -math.inf
 
+    def sharers(self, runner: str) -> int:
+        return 1
+
 
 NO_PAUSES = NoPauses()
+
+
+def limit_of(runner: Runner, most: int, clock: Callable[[], float], pauses: Pauses) -> AdaptiveLimit:
+    """Return the limit of a runner's attempts in this process. A pause of its provider holds back all processes, and
+    they share what the runner itself sets as its `concurrency`; other limits are of each process."""
+    paused_until = partial(pauses.until, provider_of(runner))
+    if runner.concurrency is None:
+        return AdaptiveLimit(most, clock, paused_until=paused_until)
+    return AdaptiveLimit(most, clock, paused_until=paused_until, sharers=partial(pauses.sharers, runner.name))
 
 
 def provider_of(runner: Runner) -> str:

@@ -48,11 +48,13 @@ MEASURES = Limits._fields
 @dataclass(slots=True)
 class _Account:
     """What was spent against limits, and the plans under way: their estimates (None of a measure: unknown), and what
-    their failed attempts cost so far. `elsewhere` is what other processes of the sweep have spent."""
+    their failed attempts cost so far. `elsewhere` is what other processes have spent, `before_usd` what earlier
+    sweeps had."""
 
     name: str
     limits: Limits
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, 0.0))
+    before_usd: float = 0.0
     under_way: dict[str, Spending] = field(default_factory=dict)
     attempted: dict[str, Spending] = field(default_factory=dict)
     elsewhere: Amounts = (0.0, 0.0, 0.0)
@@ -82,6 +84,10 @@ class _Account:
         attempted = list(self.attempted.values())
         return self.spent[measure] + sum(getattr(spending, measure) or 0 for spending in attempted)
 
+    def here(self, measure: str) -> float:
+        """Return what this process has spent since its sweep began."""
+        return self.own(measure) - (self.before_usd if measure == "usd" else 0.0)
+
     def _limited(self) -> Iterator[tuple[str, float]]:
         return ((measure, limit) for measure, limit in zip(MEASURES, self.limits, strict=True) if limit is not None)
 
@@ -89,6 +95,7 @@ class _Account:
 def _account_of_month(month: MonthBudget) -> _Account:
     account = _Account(month.title, Limits(usd=month.limit_usd))
     account.add(Spending(usd=month.spent_usd))
+    account.before_usd = month.spent_usd
     return account
 
 
@@ -139,6 +146,7 @@ class Budget:
         self._sweep = _Account("the run", limits)
         self._sweep.add(before)
         self._month = _account_of_month(month) if month is not None else None
+        self.month_account = month.account if month is not None else ""
         self._suite_limit = suite_limit
         self._earlier = earlier
         self._suites: dict[str, _Account] = {}
@@ -150,15 +158,19 @@ class Budget:
 
     def totals(self) -> dict[str, Amounts]:
         """Return what this process has spent of the limits that several processes share: '' is the sweep's, others
-        have the name of a suite."""
-        accounts = {"": self._sweep, **self._suites}
-        spent = {name: tuple(map(account.own, MEASURES)) for name, account in accounts.items() if any(account.limits)}
+        have the name of a suite, that of the month its own."""
+        accounts = self._shared_accounts()
+        spent = {name: tuple(map(account.here, MEASURES)) for name, account in accounts.items() if any(account.limits)}
         return {name: (usd, calls, tokens) for name, (usd, calls, tokens) in spent.items()}
+
+    def _shared_accounts(self) -> dict[str, _Account]:
+        months = {} if self._month is None else {self.month_account: self._month}
+        return {"": self._sweep, **self._suites, **months}
 
     def see(self, elsewhere: Mapping[str, Amounts]) -> None:
         """Count what other processes of the sweep have spent, by the names that `totals` has."""
         self._elsewhere = elsewhere
-        for name, account in {"": self._sweep, **self._suites}.items():
+        for name, account in self._shared_accounts().items():
             account.elsewhere = elsewhere.get(name, account.elsewhere)
 
     def refusal(self, plan: Plan) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -10,6 +11,7 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.project import Project
+from eval_pipeline.warehouse.shared_limits import month_account
 from eval_pipeline.warehouse.spending import spent_since
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -23,6 +25,14 @@ class MonthBudget:
     limit_usd: float
     spent_usd: float
     unknown: int = 0
+    month: str = ""
+    by_sweep: Mapping[str, float] = field(default_factory=dict)
+    """What the runs have spent of it, by their id."""
+
+    @property
+    def account(self) -> str:
+        """The name of what all runs of the month have in common, where several processes share limits."""
+        return month_account(self.sweep, self.month)
 
     @property
     def title(self) -> str:
@@ -61,4 +71,4 @@ def month_budget(project: Project, warehouse: Warehouse, name: str) -> MonthBudg
         return None
     start = datetime.now(ZoneInfo(sweep.timezone)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     spent = spent_since(warehouse, name, start)
-    return MonthBudget(name, sweep.month_budget_usd, spent.usd, spent.unknown)
+    return MonthBudget(name, sweep.month_budget_usd, spent.usd, spent.unknown, f"{start:%Y-%m}", spent.by_sweep)

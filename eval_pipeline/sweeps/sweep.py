@@ -90,7 +90,7 @@ def carry_out(
     budget = open_budget(pairs, options, partial(mean_cost, warehouse), month, before)
     own = None if warehouse.leases is None else warehouse.leases.of(sweep_id)
     if own is not None and budget.is_limited:
-        own.spending.share(budget.totals, budget.see)
+        own.spending.share(budget.totals, budget.see, {} if month is None else {month.account: month.by_sweep})
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
     context = replace(context, snapshots=snapshots)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()

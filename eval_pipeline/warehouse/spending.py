@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from eval_pipeline.warehouse.conversation_views import SPEAKERS, speech_usage
@@ -44,6 +46,8 @@ class SpentSince(NamedTuple):
 
     usd: float = 0.0
     unknown: int = 0
+    by_sweep: Mapping[str, float] = MappingProxyType({})
+    """The cost by the id of the sweep."""
 
 
 def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
@@ -53,21 +57,22 @@ def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
     frame = warehouse.frame(
         """WITH named AS (SELECT sweep_id FROM sweeps WHERE name = $1),
                 gradings AS (
-                    SELECT max(grading_cost_usd) AS cost_usd FROM evaluator_scores SEMI JOIN named USING (sweep_id)
+                    SELECT min(sweep_id) AS sweep_id, max(grading_cost_usd) AS cost_usd
+                    FROM evaluator_scores SEMI JOIN named USING (sweep_id)
                     WHERE scored_at >= $2::TIMESTAMPTZ GROUP BY execution_id, coalesce(score_key, spec_key)),
                 executed AS (
-                    SELECT r.cost_usd, list_sum({costs}) AS speech_usd,
+                    SELECT e.sweep_id, r.cost_usd, list_sum({costs}) AS speech_usd,
                            coalesce(len({speakers}), 0) > coalesce(list_aggregate({costs}, 'count'), 0)
                                OR (r.cost_usd IS NULL AND e.attempt_count > 0) AS is_unknown
                     FROM session_reports r JOIN target_executions e USING (execution_id)
                     SEMI JOIN named USING (sweep_id)
-                    WHERE e.finished_at >= $2::TIMESTAMPTZ)
-           SELECT coalesce((SELECT sum(coalesce(cost_usd, 0) + coalesce(speech_usd, 0)) FROM executed), 0)
-                + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS cost_usd,
-                  (SELECT count(*) FROM gradings WHERE cost_usd IS NULL)
-                + (SELECT count(*) FROM executed WHERE is_unknown) AS unknown""".format(
-            costs=speech_usage("cost_usd", "DOUBLE"), speakers=SPEAKERS
-        ),
+                    WHERE e.finished_at >= $2::TIMESTAMPTZ),
+                parts AS (
+                    SELECT sweep_id, coalesce(cost_usd, 0) + coalesce(speech_usd, 0) AS usd, is_unknown FROM executed
+                    UNION ALL SELECT sweep_id, coalesce(cost_usd, 0), cost_usd IS NULL FROM gradings)
+           SELECT sweep_id, sum(usd) AS usd, count(*) FILTER (is_unknown) AS unknown FROM parts GROUP BY sweep_id
+           ORDER BY sweep_id""".format(costs=speech_usage("cost_usd", "DOUBLE"), speakers=SPEAKERS),
         [name, since],
     )
-    return SpentSince(float(frame["cost_usd"][0]), int(frame["unknown"][0]))
+    by_sweep = {sweep_id: float(usd) for sweep_id, usd, _ in frame.iter_rows()}
+    return SpentSince(sum(by_sweep.values()), int(frame["unknown"].sum()), by_sweep)

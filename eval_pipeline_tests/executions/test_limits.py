@@ -272,3 +272,19 @@ def test_turns_of_conversations_widen_the_limit_as_calls_do() -> None:
 
 async def always(so_far: RawExecution) -> bool:
     return True
+
+
+@pytest.mark.parametrize(("sharers", "part"), [(1, 8), (3, 2), (20, 1)])
+def test_processes_that_share_a_ceiling_have_an_equal_part_and_at_least_one_each(sharers: int, part: int) -> None:
+    limit = AdaptiveLimit(8, lambda: 0.0, sharers=lambda: sharers)
+
+    async def taken() -> int:
+        waiting = [asyncio.create_task(limit.acquire()) for _ in range(10)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        count = sum(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        return count
+
+    assert asyncio.run(taken()) == part

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.sweeps.budget import Budget, Limits
+from eval_pipeline.sweeps.month_budgets import MonthBudget
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline_tests.team.conftest import machine
@@ -65,3 +66,33 @@ def test_a_process_that_joins_later_knows_what_a_dead_one_spent(two: tuple[Lease
         alive.spending.share(budget.totals, budget.see)
 
         assert budget.grading_refusal("s") == "the budget of the run is spent (0.7 USD)"
+
+
+def test_processes_share_the_concurrency_that_a_runner_sets(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    assert [one.pauses.sharers("chat"), other.pauses.sharers("chat")] == [1, 1]
+
+    with one.held("a"), other.held("b"):
+        until(lambda: one.pauses.sharers("chat") == other.pauses.sharers("chat") == 2, within_s=20)
+
+        assert one.pauses.sharers("elsewhere") == 1
+
+
+def test_the_budget_of_a_month_counts_what_sweeps_of_its_name_spend_meanwhile(two: tuple[Leases, Leases]) -> None:
+    one, other = two
+    stored = {"a": 0.25}  # what the warehouse had of the first sweep when the second began
+    month = MonthBudget("nightly", 1.0, 0.25, month="2026-11", by_sweep=stored)
+    budget = Budget(month=month)
+    spent = {month.account: (0.5, 0.0, 0.0)}
+
+    with one.held("a") as first, other.held("b") as second:
+        first.spending.share(lambda: dict(spent), lambda others: None, {month.account: {}})
+        second.spending.share(budget.totals, budget.see, {month.account: month.by_sweep})
+        assert budget.grading_refusal("s") is None, "0.25 stored, 0.25 more under way elsewhere"
+        spent[month.account] = (1.0, 0.0, 0.0)
+        until(lambda: budget.grading_refusal("s") is not None, within_s=20)
+
+    another = Budget(month=MonthBudget("weekly", 1.0, 0.0, month="2026-11"))
+    with other.held("c") as third:
+        third.spending.share(another.totals, another.see, {another.month_account: {}})
+        assert another.grading_refusal("s") is None
