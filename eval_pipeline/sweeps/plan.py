@@ -62,7 +62,7 @@ def plan_sweep(
 
     A case that may end early is counted with all its repetitions, until a stored one settles it. With `--refresh
     failed` a plan that was decided by other evaluators counts as scored again; whether it is executed then depends on
-    its score. Cases that `checked` has no grader for are left out.
+    its score. Cases that `checked` has no grader for are planned, and not executed.
     """
     pairs = session.pairs(names)
     pairs = checked.usable(pairs) if checked is not None else pairs
@@ -166,7 +166,7 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCo
         counts.rescored += decision is Decision.RESCORE
         counts.updated += decision is Decision.UPDATE
         counts.reused += decision is Decision.REUSE
-        if decision is Decision.EXECUTE and executes(rules.options):
+        if decision is Decision.EXECUTE and executes(rules.options) and plan.case.id not in rules.pair.ungraded:
             counts.executed += 1
             to_execute.add(plan, stored, rules)
         if stored is not None:

@@ -89,6 +89,10 @@ def test_a_missing_grader_is_an_error_of_the_tests_that_need_it_and_of_no_others
     ran = project("run", "evals")
 
     assert (planned.code, ran.code) == (0, 1)
+    assert [line.split()[:3] for line in planned.out.splitlines()[1:3]] == [
+        ["graded", "default", "0"],
+        ["mixed", "default", "2"],
+    ]
     for answer in (planned, ran):
         assert "there are: default; not executed (and 1 more like this)" in answer.err
         assert answer.err.count("no runner 'judge'; there are: default; not executed") == 2
