@@ -6,6 +6,7 @@ Verbs:
     open_results        a data folder → a read-only connection to the published tables
     build_definitions   a project → Dagster definitions, to be merged with those of a code location of yours
     EvalProject         the same as a component of Dagster, for `defs.yaml`
+    EvalResults         a resource of Dagster: the published tables, for assets of yours
 
 Values of a plug-in, by kind:
     evaluator           `Subject` → `Outcome`; the subject has a `Case` and a `SessionReport`
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from eval_pipeline.llm.wires.openai import OpenAI as OpenAI
     from eval_pipeline.orchestration.build import build_definitions as build_definitions
     from eval_pipeline.orchestration.component import EvalProject as EvalProject
+    from eval_pipeline.orchestration.resources import EvalResults as EvalResults
     from eval_pipeline.parsing.tables import Field as Field
     from eval_pipeline.parsing.tables import FieldTable as FieldTable
     from eval_pipeline.parsing.tables import Kind as Kind
@@ -118,6 +120,7 @@ __all__ = [
     "Endpoint",
     "EvalPipelineError",
     "EvalProject",
+    "EvalResults",
     "EvaluatorSpec",
     "ExportOptions",
     "FailureClass",
@@ -220,6 +223,7 @@ _HOMES = {
     "Usage": "eval_pipeline.reports.model",
     "build_definitions": "eval_pipeline.orchestration.build",
     "EvalProject": "eval_pipeline.orchestration.component",
+    "EvalResults": "eval_pipeline.orchestration.resources",
     "classify": "eval_pipeline.scores.assertions.failed_checks",
     "command": "eval_pipeline.scores.assertions.matching",
     "commands": "eval_pipeline.scores.assertions.helpers",

@@ -17,7 +17,7 @@ from eval_pipeline_tests.sweeps.sample_project import a_test, contains, make_pro
 
 NAMES = {
     "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError",
-    "EvalProject", "EvaluatorSpec", "ExportOptions", "FailureClass",
+    "EvalProject", "EvalResults", "EvaluatorSpec", "ExportOptions", "FailureClass",
     "Field", "FieldTable", "FileChunk", "InputError", "InputErrors", "JsonlSessions", "Kind", "Launch", "LaunchRequest",
     "LoadOptions", "Message",
     "MessageEvent", "OpenAI", "Options", "Outcome", "PluginError", "RawExecution", "RawSession", "RecordField", "Reply",

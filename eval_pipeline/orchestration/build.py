@@ -30,7 +30,9 @@ def session_of(project: ProjectSession | Path | str) -> ProjectSession:
     return ProjectSession(load_project(Path(project), any_schedule=True))
 
 
-def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[PairKey] | None = None) -> dg.Definitions:
+def build_definitions(
+    project: ProjectSession | Path | str, pairs: Sequence[PairKey] | None = None, *, group: str | None = None
+) -> dg.Definitions:
     """Build all assets, checks, jobs, schedules and sensors of a project.
 
     Args:
@@ -38,6 +40,7 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
             (`dg.Definitions.merge`).
         pairs: fixes the partitions to exactly these suites × runners. Without it they are dynamic: the sensor keeps
             them at what the suites request.
+        group: the group of the assets in the UI; default: that of Dagster.
 
     Raises:
         InputError: the project cannot be used.
@@ -54,9 +57,15 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
     if pairs is None:  # what the command line runs is shown with the details of the code location
         assets = dg.map_asset_specs(details_of(session.project), assets)
     compact_jobs, compact_schedules = compaction_of(session)
-    return dg.Definitions(
+    definitions = dg.Definitions(
         assets=assets,
         jobs=[*jobs.values(), *compact_jobs],
         schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
         sensors=[discover_suites(session), automation(), dead_runs()],
     )
+    return definitions if group is None else in_group(definitions, group)
+
+
+def in_group(definitions: dg.Definitions, group: str) -> dg.Definitions:
+    """Return definitions whose assets are in a group."""
+    return definitions.map_asset_specs(func=lambda spec: spec.replace_attributes(group_name=group))

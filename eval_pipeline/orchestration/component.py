@@ -46,13 +46,12 @@ class EvalProject(dg.Component, dg.Model, dg.Resolvable):
         folder = context.path if context.path.is_dir() else context.path.parent
         try:
             session = session_of(Path(folder, self.project).resolve())
-            definitions = build_definitions(session)
+            definitions = build_definitions(session, group=self.group)
             if self.sweep is not None:
                 named_sweep(session.project, self.sweep)
         except EvalPipelineError as error:
             raise dg.DagsterInvalidDefinitionError(str(error)) from None
-        placed = definitions.map_asset_specs(func=lambda spec: spec.replace_attributes(group_name=self.group))
-        return dg.Definitions.merge(placed, dg.Definitions(sensors=sweep_sensors(session, self.after, self.sweep)))
+        return dg.Definitions.merge(definitions, dg.Definitions(sensors=sweep_sensors(session, self.after, self.sweep)))
 
 
 def sweep_sensors(session: ProjectSession, after: Sequence[str], sweep: str | None) -> list[dg.SensorDefinition]:

@@ -42,7 +42,7 @@ def test_the_definitions_of_the_dagster_guide_have_the_assets_of_a_project(proje
 
     keys = {key.to_user_string() for key in names["defs"].resolve_all_asset_keys()}
 
-    assert keys >= {"suites", "evaluator_scores", "leaderboards"}
+    assert keys >= {"suites", "evaluator_scores", "leaderboards", "best_runner"}
 
 
 def test_the_agent_of_the_plug_in_guide_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import eval_pipeline
 from eval_pipeline.orchestration.component import EvalProject
-from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, contains
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dagster"
 
@@ -77,3 +77,22 @@ def test_the_example_loads_as_dg_loads_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert {sensor.name for sensor in definitions.sensors or ()} >= {"sweep_after_model"}
     keys = {key.to_user_string() for key in definitions.resolve_asset_graph().get_all_asset_keys()}
     assert {"model", "leaderboards", "evaluator_scores"} <= keys
+
+
+def test_definitions_are_in_a_group_and_assets_of_the_team_read_the_results(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("x", contains("x")), name="more")
+    eval_pipeline.run_sweep(folder.root)
+    read: list[str] = []
+
+    @dg.asset(deps=["leaderboards"])
+    def best(evals: eval_pipeline.EvalResults) -> None:
+        with evals.open() as results:
+            read.extend(row[0] for row in results.execute("SELECT DISTINCT suite FROM leaderboard").fetchall())
+
+    own = dg.Definitions(assets=[best], resources={"evals": eval_pipeline.EvalResults(project=str(folder.root))})
+    merged = dg.Definitions.merge(eval_pipeline.build_definitions(folder.root, group="quality"), own)
+
+    groups = {node.key.to_user_string(): node.group_name for node in merged.resolve_asset_graph().asset_nodes}
+    assert (groups["leaderboards"], groups["best"]) == ("quality", "default")
+    assert dg.materialize([best], resources=own.resources).success
+    assert "more" in read
