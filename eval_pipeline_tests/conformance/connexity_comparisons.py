@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -127,7 +128,18 @@ def _cost_differs(results: Sequence[JsonMap], found: Totals) -> str | None:
     return None
 
 
+def _percentile_differs(results: Sequence[JsonMap], found: Totals) -> str | None:
+    times = [each["agent_latency_p50_ms"] for each in results if each.get("agent_latency_p50_ms") is not None]
+    if not times or len(times) >= _LEAST_FOR_PERCENTILE:
+        return None
+    assert found.latency_p95_ms is not None
+    assert sorted(times)[-2:][0] <= found.latency_p95_ms <= max(times)
+    return "the 95th percentile of few times is near the greatest of them"
+
+
+_LEAST_FOR_PERCENTILE = 20
 _TOTALS_DIFFER: Mapping[str, Any] = {
+    "latency_p95_ms": _percentile_differs,
     "pass_rate": _rate_differs,
     "cases_pass_rate_pct": _rate_differs,
     "total_agent_token_usage": _estimate_differs,
@@ -324,16 +336,20 @@ def _field(value: JsonMap) -> dict[str, str]:
     return {} if path is None else {"field": path.removeprefix("root['").removesuffix("']").replace("']['", ".")}
 
 
-def _changed_by_hand(old: JsonMap, new: JsonMap) -> list[str]:
+def _changed_by_hand(old: JsonMap, new: JsonMap, path: str = "") -> list[str]:
     changed = []
     for name in dict.fromkeys((*old, *new)):
-        before, after = old.get(name), new.get(name)
-        if isinstance(before, list) and isinstance(after, list):
-            most = max(len(before), len(after))
-            changed += [f"{name}[{at}]" for at in range(most) if before[at : at + 1] != after[at : at + 1]]
-        elif before != after:
-            changed.append(name)
+        changed += _changed_value(old.get(name), new.get(name), f"{path}{name}")
     return changed
+
+
+def _changed_value(before: Any, after: Any, path: str) -> list[str]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        return _changed_by_hand(before, after, f"{path}.")
+    if isinstance(before, list) and isinstance(after, list):
+        items = itertools.zip_longest(before, after)
+        return [each for at, (old, new) in enumerate(items) for each in _changed_value(old, new, f"{path}[{at}]")]
+    return [] if before == after and isinstance(before, bool) is isinstance(after, bool) else [path]
 
 
 def check_cases(data: JsonMap) -> None:

@@ -88,12 +88,19 @@ def _entry(kind: str, event: Mapping[str, Any]) -> list[Any] | None:
 
 
 def hold(
-    folder: Path, case: Mapping[str, Any], config: Mapping[str, Any], answer: Answer | Reply, **options: Any
+    folder: Path,
+    case: Mapping[str, Any],
+    config: Mapping[str, Any],
+    answer: Answer | Reply,
+    *,
+    count: int = 1,
+    **options: Any,
 ) -> Held:
-    """Carry out one test case of Connexity against an agent behind an address."""
+    """Carry out a test case of Connexity, `count` times under other names, against an agent behind an address."""
     project = make_project(folder / "project")
     (project.root / "suites" / "sums.yaml").unlink()
-    document = {"name": SUITE, "test_cases": [{"name": "talk", **case}], "config": dict(config)}
+    cases = [{"name": f"talk {number}", **case} for number in range(count)]
+    document = {"name": SUITE, "test_cases": cases, "config": dict(config)}
     (project.root / "suites" / "talks.json").write_text(json.dumps(document))
     programs = PROGRAMS.replace("POINTS", repr(_POINTS))
     (project.root / "programs.py").write_text(programs)
@@ -112,7 +119,7 @@ def check_loop(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     """Check a row about who speaks when, and what ends the conversation."""
     given, expected = data["input"], data["expected"]
     generation = data["generations"][-1]
-    if given.get("max_turns", 1) == 0 or given.get("timeout_per_test_case_ms", 1) == 0:
+    if any((given.get(name) or 0) < 1 for name in ("max_turns", "timeout_per_test_case_ms") if _is_set(given, name)):
         record("difference", "a conversation without a turn or without time is an error: it has no answer to judge")
         assert re.search("max_turns|timeout_per_test_case_ms", _problem(*_case(given, generation), folder))
         return
@@ -127,6 +134,10 @@ def check_loop(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     assert len(held.said()) - len(turns) == (1 if _ends_unanswered(given, expected) else 0)
     assert held.calls()[: len(expected["agent_calls"])] == expected["agent_calls"]
     _assert_measures(held, given, expected, record)
+
+
+def _is_set(given: Mapping[str, Any], name: str) -> bool:
+    return given.get(name) is not None
 
 
 def _held(given: Mapping[str, Any], generation: str, folder: Path, **options: Any) -> Held:
@@ -220,7 +231,7 @@ def _assert_measures(held: Held, given: Mapping[str, Any], expected: Mapping[str
         record("difference", SCORED)
         assert held.one("SELECT failure_class FROM current_verdicts") == "simulator-fault"
     if expected["platform_tokens"]:
-        lines = sum(role == "user" for role, _ in held.said())
+        lines = sum(role == "user" for role, _ in held.said()) - bool((given.get("opening") or "").strip())
         spent = held.project.ask(
             "SELECT input_tokens, output_tokens, cost_usd FROM conversation_spending WHERE role = 'simulator'"
         )
@@ -352,8 +363,8 @@ def check_run(data: Mapping[str, Any], folder: Path, record: Record) -> None:
         assert held.project.ask("SELECT status, failure_class FROM current_verdicts") == [("error", "server-error")]
         assert held.project.ask("SELECT * FROM evaluator_scores") == []
     elif given.get("all") == "ok":
-        held = _held(talk, generation, folder)
-        assert held.project.ask("SELECT status FROM current_verdicts") == [("passed",)]
+        held = _held(talk, generation, folder, count=given["cases"])
+        assert held.project.ask("SELECT status FROM current_verdicts") == [("passed",)] * given["cases"]
         assert held.one("SELECT executed FROM current_pairs") == given["cases"]
     else:
         pytest.skip("without counterpart: the HTTP server and its command")

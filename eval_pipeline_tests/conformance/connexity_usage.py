@@ -58,16 +58,17 @@ def check_money(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     runner = a_runner(adapter="python")
     costs = [{"cost_usd": cost} if cost is not None else {} for cost in given["agent_costs"]]
     turns = [{**_turn(None), "format": "python", "payload": {"output": "a", **cost}} for cost in costs]
-    turns[0]["speech"] = {"simulator": "s", "usage": {"cost_usd": given["platform_costs"][0]}}
+    for turn, cost in zip(turns, given["platform_costs"], strict=False):
+        turn["speech"] = {"simulator": "s", "usage": {"cost_usd": cost}}
     raw = RawExecution(format="conversation", payload={"turns": turns})
     report = normalize(an_execution(raw=raw), a_case(), runner)
-    speech = report.turn_starts[0].speech or {}
+    simulated = [start.speech["usage"]["cost_usd"] for start in report.turn_starts if start.speech]
     if None in given["agent_costs"]:
         record("difference", "money that nobody counted is unknown, never 0")
-        assert (report.usage.cost_usd, speech["usage"]["cost_usd"]) == (None, None)
+        assert (report.usage.cost_usd, simulated) == (None, list(given["platform_costs"]))
         return
     assert_value(report.usage.cost_usd, expected["agent_cost_usd"])
-    assert_value(speech["usage"]["cost_usd"], expected["platform_cost_usd"])
+    assert_value(sum(simulated), expected["platform_cost_usd"])
 
 
 def check_price(data: Mapping[str, Any], folder: Path, record: Record) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,13 @@ def money_of_nobody(row: JsonMap) -> bool:
     )
 
 
+def few_latencies(row: JsonMap) -> bool:
+    """Return whether a percentile of fewer than 20 times is left out."""
+    times = [each.get("agent_latency_p50_ms") for each in results(row)]
+    known = [time for time in times if time is not None]
+    return row["expected"].get("latency_p95_ms", 0) is None and bool(known)
+
+
 def has_stored_totals(row: JsonMap) -> bool:
     return "baseline_metrics" in given(row)
 
@@ -70,7 +78,8 @@ def named_by_us_only(row: JsonMap) -> bool:
 
 def is_never_held(row: JsonMap) -> bool:
     row_input = given(row)
-    return 0 in (row_input.get("max_turns", 1), row_input.get("timeout_per_test_case_ms", 1))
+    limits = [row_input.get(name) for name in ("max_turns", "timeout_per_test_case_ms")]
+    return any(limit is not None and limit < 1 for limit in limits)
 
 
 def is_cancelled(row: JsonMap) -> bool:
@@ -121,8 +130,22 @@ def live_without_implementation(row: JsonMap) -> bool:
 
 
 def matched_by_truth(row: JsonMap) -> bool:
-    params = given(row).get("expected_params") or {}
-    return bool(row["expected"].get("matched")) and any(isinstance(value, bool) for value in params.values())
+    """Return whether a truth value matches a number."""
+    row_input = given(row)
+    expected, arguments = row_input.get("expected_params") or {}, row_input.get("arguments_raw", "{}")
+    return bool(row["expected"].get("matched")) and any(
+        name in (made := _object(arguments)) and isinstance(value, bool) is not isinstance(made[name], bool)
+        for name, value in expected.items()
+    )
+
+
+def _object(text: str) -> JsonMap:
+    """Return the object of a JSON text; none of another text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def matched_by_names(row: JsonMap) -> bool:

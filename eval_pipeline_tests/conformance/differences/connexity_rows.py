@@ -15,6 +15,7 @@ from eval_pipeline_tests.conformance.differences.connexity_row_model import (
     becomes_active,
     ends_on_a_line,
     estimated_sum,
+    few_latencies,
     given,
     has_stored_totals,
     is_cancelled,
@@ -84,6 +85,18 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
             "compute_aggregate_metrics",
             {"results": [{"test_case": "a", "passed": True, "estimated_cost_usd": 0.5}]},
             {"total_estimated_cost_usd": 0.5},
+        ),
+    ),
+    RowDifference(
+        name="the 95th percentile of few times is near the greatest of them",
+        reason="it is unknown below 20 values there, although the few are known",
+        areas=("aggregate.metrics",),
+        concerns=few_latencies,
+        example=a_row(
+            "aggregate.metrics",
+            "compute_aggregate_metrics",
+            {"results": [{"test_case": name, "passed": True, "agent_latency_p50_ms": 300} for name in "ab"]},
+            {"latency_p95_ms": None},
         ),
     ),
     RowDifference(
