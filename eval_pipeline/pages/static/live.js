@@ -31,6 +31,7 @@ function update(line, { version, sweep }, changed, state) {
     changed();
   }
   state.version = version;
+  state.open = line.querySelector("details")?.open ?? state.open; // its own event comes later than it may be replaced
   if (sweep) fill(line, details(sweep, state));
 }
 
@@ -41,9 +42,7 @@ function details(sweep, state) {
   const summary = h("summary", {}, h("b", {}, lead), shareBar(share, percent(share)),
     `${amount(all.done)} of ${amount(all.total)} plans in ${amount(sweep.pairs.length)} of ${amount(sweep.pairs_in_all)} pairs`,
     h("span.quiet", {}, rateOf(all)), h("span.quiet", {}, `${amount(all.passed)} passed, ${amount(all.failed)} failed, ${amount(all.errored)} not graded`));
-  const element = h("details", { open: state.open }, summary, pairTable(sweep.pairs), failureList(sweep.failures));
-  element.addEventListener("toggle", () => { state.open = element.open; });
-  return element;
+  return h("details", { open: state.open }, summary, pairTable(sweep.pairs), failureList(sweep.failures));
 }
 
 function rateOf(all) {
