@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 import eval_pipeline
 from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE
@@ -48,6 +50,13 @@ TOGETHER = {
     "pages/test_html_export.py": "pages/test_documents.py",
 }
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
+
+BUSY = hypothesis_settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+"""Times decide about no test with random input: other work on the machine makes them long."""
+hypothesis_settings.register_profile("busy", BUSY)
+hypothesis_settings.load_profile("busy")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
@@ -181,7 +181,7 @@ ODD_FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys((*ROW, *OWN, "test
 ODD_ROW = ODD_FIELDS | ODD_FIELDS.map(lambda odd: ROW | odd) | ODD_FIELDS.map(lambda odd: OWN | odd)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(ODD_ROW | ANYTHING, max_size=3).map(lambda rows: "\n".join(map(json.dumps, rows))) | st.text(max_size=9),
     st.sampled_from(["index.jsonl", "results.jsonl", "results.json"]),

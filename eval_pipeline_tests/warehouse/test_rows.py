@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
@@ -39,9 +39,7 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution, load_stored
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
 
-STEADY = settings(
-    derandomize=True, deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+STEADY = settings(derandomize=True, deadline=None, max_examples=4)
 """Few examples of many values each: a transaction takes longer than a hundred rows."""
 
 TEXTS = st.text(max_size=20)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
@@ -31,9 +31,7 @@ from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.formats.skillgym.conftest import HEAD
 from eval_pipeline_tests.warehouse.test_rows import JSON, REPORTS
 
-MANY = settings(
-    derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+MANY = settings(derandomize=True, deadline=None, max_examples=150)
 FIELDS = (
     "id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure", "check", "metadata",
     "runners", "repetitions", "on_failure", "criteria", "should_trigger", "evaluators", "threshold", "incomplete",
