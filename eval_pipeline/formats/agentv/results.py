@@ -5,7 +5,8 @@ An ungraded plan has `score: null` here and `execution_status: execution_error`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from eval_pipeline.failures import FAILURE_CLASSES, Origin
@@ -80,7 +81,7 @@ def index_fields(record: ResultRow) -> dict[str, Any]:
         "category": record.category,
         "conversation_id": record.conversation_id,
         "target": record.runner,
-        "scores": [evaluator_json(score, _mark(record)) for score in record.scores],
+        "scores": list(chain.from_iterable(_scores(score, _mark(record)) for score in record.scores)),
         "execution_status": STATUSES[record.verdict.status],
         "error": (record.error or record.verdict.reason) if failed else None,
         "failure_stage": stage if failed else None,
@@ -158,6 +159,14 @@ def evaluator_json(score: Score, mark: float) -> dict[str, Any]:
         "scores": [_member(member, mark) for member in score.members] or None,
         "duration_ms": score.duration_ms,
     })  # fmt: skip
+
+
+def _scores(score: Score, mark: float) -> Iterator[dict[str, Any]]:
+    """Yield the row of an evaluator; of a conversation whose turns are aggregated those of its turns."""
+    if any(member.type == "turn" for member in score.members):
+        yield from (_member(member, mark) for member in score.members)
+    else:
+        yield evaluator_json(score, mark)
 
 
 def _member(member: SubScore, mark: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.scores.model import Status
+from eval_pipeline.scores.model import Status, SubScore
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, exported, spans
 
 
@@ -28,6 +28,16 @@ def test_a_record_has_agentvs_keys() -> None:
     assert document["input"] == [{"role": "user", "content": "What is 2 + 2?"}]
     assert document["expected_output"] == [{"role": "assistant", "content": "4"}]
     assert document["output"][0]["tool_calls"][0]["tool"] == "Read"
+
+
+def test_turns_that_are_aggregated_have_rows_of_their_own() -> None:
+    members = (SubScore("turn-1", "turn", 1.0, "fine"), SubScore("turn-2", "turn", 0.5, "half"))
+    least = a_score("conversation", 0.5, type="conversation", members=members)
+    record = a_record(scores=(least, a_score("polite")))
+
+    scores = line(record)["scores"]
+
+    assert [(each["name"], each["score"]) for each in scores] == [("turn-1", 1.0), ("turn-2", 0.5), ("polite", 1.0)]
 
 
 def test_a_record_has_what_agentv_has_no_name_for() -> None:

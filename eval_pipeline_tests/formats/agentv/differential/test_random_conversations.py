@@ -125,5 +125,7 @@ def test_conversations_have_the_scores_of_the_real_command(tmp_path: Path, monke
         for test in tests
         if theirs[test["id"]]["score"] != pytest.approx(ours[test["id"]]["score"])
         or theirs[test["id"]]["execution_status"] != ours[test["id"]]["execution_status"]
+        or [each["name"] for each in theirs[test["id"]]["scores"]]
+        != [each["name"] for each in ours[test["id"]]["scores"]]
     ]
     assert not wrong, "\n".join(wrong)
