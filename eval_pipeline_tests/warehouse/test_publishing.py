@@ -167,6 +167,36 @@ def test_the_blocks_of_a_file_are_not_looked_at_under_the_lock(
     assert looked and True not in looked
 
 
+@pytest.mark.parametrize(("large", "synced"), [(0, ["the copy, unlocked"]), (10**12, [])], ids=["large", "small"])
+def test_a_large_copy_is_written_to_the_disk_before_the_lock_and_a_small_one_when_the_system_likes(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch, large: int, synced: list[str]
+) -> None:
+    """The name of a file that is not on the disk waits for it; this would be under the lock."""
+    held, written = list[bool](), list[str]()
+    locked, fsync = DuckDBWarehouse._locked, os.fsync
+
+    @contextmanager
+    def noted(warehouse: DuckDBWarehouse) -> Iterator[None]:
+        with locked(warehouse):
+            held.append(True)
+            yield
+            held.pop()
+
+    def sync(file: int) -> None:
+        copy = Path(f"/proc/self/fd/{file}").readlink().name.startswith(".results.")
+        written.append(f"{'the copy' if copy else 'another file'}, {'locked' if held else 'unlocked'}")
+        fsync(file)
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr(DuckDBWarehouse, "_locked", noted)
+    monkeypatch.setattr(publishing, "_LARGE", large)
+    monkeypatch.setattr(os, "fsync", sync)
+    filled.publish()
+
+    assert written == synced
+    assert published_sweeps(filled) == 20_001
+
+
 def test_what_is_replaced_is_removed_when_the_lock_is_free(
     filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
