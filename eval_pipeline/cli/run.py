@@ -39,6 +39,7 @@ from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
@@ -113,8 +114,15 @@ def run_command(
         require_go=require_go,
         missing_warehouse=missing_warehouse,
         reports=reports,
-        is_whole=not (selected["suites"] or selected["runners_file"] or selection.session.broken),
+        is_whole=_is_whole(selection.session, selected),
     )
+
+
+def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:
+    """Return whether options select all that a project has: no suites, or just those that it names itself."""
+    named = {Path.cwd() / name for name in given["suites"]}
+    own = {session.project.root / name for name in session.project.suites}
+    return not (given["runners_file"] or session.broken) and named in (set(), own)
 
 
 def carry_out(

@@ -3,6 +3,7 @@ names that lead to no file."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -223,3 +224,16 @@ def test_a_deleted_suite_leaves_the_board_when_the_whole_project_runs(cli_projec
     assert after_one_suite == [("greetings",), ("sums",)]
     assert cli_project.ask(BOARD) == [("greetings",)]
     assert cli_project.ask("SELECT count(*) > 0 FROM verdicts WHERE suite = 'sums'") == [(True,)]
+
+
+@pytest.mark.parametrize(("named", "left"), [(["suites"], ["good"]), (["suites/good.yaml"], ["gone", "good"])])
+def test_a_run_of_the_projects_own_folder_retires_what_is_gone(suites: Path, named: list[str], left: list[str]) -> None:
+    cli_project = CliProject(suites.parent)
+    (suites / "gone.yaml").write_text(SUITE)
+    cli_project("run", "--quiet")
+    (suites / "gone.yaml").unlink()
+
+    cli_project("run", *named, "--quiet")
+
+    boards = cli_project("sql", BOARD, "--json").out.splitlines()
+    assert [json.loads(line)["suite"] for line in boards] == left
