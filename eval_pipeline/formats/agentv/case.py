@@ -20,7 +20,7 @@ from eval_pipeline.formats.agentv.load_context import RENAMED, LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.preprocessors import with_preprocessors
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation
-from eval_pipeline.formats.agentv.variables import TooLong
+from eval_pipeline.formats.agentv.variables import TooLong, left_literal
 from eval_pipeline.formats.agentv.workspace import read_case_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
@@ -126,6 +126,11 @@ def _begin(test: RawTest, suite: Inherited, context: LoadContext) -> Test:
     if not variables:
         return Test(raw, test.cursor, suite, context)
     context.has_filled = True
+    for name in sorted(left_literal(raw, variables) | left_literal(suite.templated or {}, variables)):
+        problem = (
+            f"{{{{ {name} }}}} in an evaluator is what graders call theirs; name the column otherwise than '{name}'"
+        )
+        context.diagnostics.add(problem, test.cursor.place)
     try:
         raw = context.variables.test(raw, variables)
         suite = _with_variables_filled_in(suite, variables, context)

@@ -6,7 +6,7 @@ Only names with a value in the test or its suite are replaced; graders replace o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eval_pipeline.fingerprints import to_json
@@ -80,6 +80,22 @@ class Interpolator:
         if self._left_of_suite < 0:
             raise TooLong(f"the variables make the suite longer than {MAX_CHARACTERS_OF_A_SUITE:,} characters")
         return text
+
+
+def left_literal(raw: Map, variables: Map) -> set[str]:
+    """Return the variables that an evaluator's `value` names and that stay as they are: graders call theirs so."""
+    own = set(GRADERS_OWN.intersection(variables))
+    return own.intersection(_named_in_values([raw.get(key) for key in _GRADED])) if own else own
+
+
+def _named_in_values(value: Any) -> Iterator[str]:
+    """Yield the names of placeholders in texts below a key `value`."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _named_in_values(item)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from VARIABLE.findall(str(item)) if key == "value" else _named_in_values(item)
 
 
 def _look_up(name: str, variables: Map) -> tuple[bool, Any]:

@@ -81,7 +81,7 @@ function drawPoint(plot, point, names) {
   context.restore();
 }
 
-/** Draw a name beside its point, further down where another name is. */
+/** Draw a name beside its point, further down where another name is, or above where no room is left below. */
 function drawName(context, name, at, box, names) {
   const ratio = devicePixelRatio || 1;
   const step = 14 * ratio;
@@ -90,8 +90,10 @@ function drawName(context, name, at, box, names) {
   const width = context.measureText(name).width;
   const left = at.x + 8 * ratio + width > box.left + box.width ? at.x - 8 * ratio - width : at.x + 8 * ratio;
   const taken = (y) => names.some((each) => Math.abs(each.y - y) < step && each.left < left + width && left < each.right);
-  let y = at.y;
-  while (taken(y) && y < box.top + box.height) y += step;
+  const bottom = box.top + box.height + step;
+  const rows = Array.from({ length: 40 }, (_, row) => at.y + row * step).filter((y) => y <= bottom);
+  const above = Array.from({ length: 40 }, (_, row) => at.y - 2 * step - row * step).filter((y) => y >= box.top);
+  const y = [...rows, ...above].find((each) => !taken(each)) ?? at.y;
   names.push({ y, left, right: left + width });
   context.fillText(name, left, y);
 }

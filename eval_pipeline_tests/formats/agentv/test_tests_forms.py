@@ -388,3 +388,17 @@ def test_placeholders_are_filled_in_wherever_tests_stand() -> None:
     suite = load_suite(Path("all.yaml"), LoadOptions({"NAME": "Ann"}))
 
     assert [case.input for case in suite.cases] == [user_messages("Ann")] * 4
+
+
+@pytest.mark.parametrize(("column", "warned"), [("answer", True), ("reply", False)])
+def test_a_column_that_graders_have_a_name_like_is_reported(column: str, warned: bool) -> None:
+    write("cases.csv", f"id,input,{column}\na,hi,4\n")
+
+    suite = load(f"assertions: [{{type: equals, value: '{{{{ {column} }}}}'}}]\ntests: cases.csv\n")
+
+    (spec,) = suite.cases[0].evaluators
+    assert spec.config["value"] == ("{{ answer }}" if warned else "4")
+    said = (
+        "cases.csv:2: {{ answer }} in an evaluator is what graders call theirs; name the column otherwise than 'answer'"
+    )
+    assert list(suite.warnings) == ([said] if warned else [])
