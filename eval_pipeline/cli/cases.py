@@ -199,6 +199,8 @@ def import_command(source: Path, into: Path, on_conflict: OnConflict, dry_run: b
         print_line(message_console(), f"{counts}, {len(outcome.errors)} wrong, of {outcome.total}")
         for error in outcome.errors:
             print_line(message_console(), error, mark="not imported:", style="yellow")
+        for warning in outcome.warnings:
+            print_line(message_console(), warning, mark="warning", style="yellow")
     sys.exit(1 if outcome.errors else 0)
 
 

@@ -92,12 +92,14 @@ class CaseQuery:
 
 @dataclass(slots=True, kw_only=True)
 class ImportOutcome:
-    """What an import did: how many cases it created, skipped and overwrote, what was wrong, and the files to write."""
+    """What an import did: how many cases it created, skipped and overwrote, what was wrong, what of imported cases has
+    no effect (`warnings`), and the files to write."""
 
     created: int = 0
     skipped: int = 0
     overwritten: int = 0
     errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     files: list[NewFile] = field(default_factory=list)
 
     @property
@@ -109,7 +111,7 @@ class ImportOutcome:
     def as_json(self) -> dict[str, Any]:
         """The outcome as JSON values."""
         counts = {name: getattr(self, name) for name in ("created", "skipped", "overwritten", "total")}
-        return {**counts, "errors": self.errors}
+        return {**counts, "errors": self.errors, "warnings": self.warnings}
 
 
 def stored_cases(paths: Iterable[Path], unreadable: list[InputError] | None = None) -> list[StoredCase]:
@@ -202,9 +204,11 @@ def imported(
     added: dict[str, JsonMap] = {}
     for index, item in enumerate(items):
         try:
-            _take(item, existing, changes, added, outcome, (on_conflict, now, new_id))
+            found = _take(item, existing, changes, added, outcome, (on_conflict, now, new_id))
         except InputError as error:
             outcome.errors.append(f"item {index}: {error}")
+        else:
+            outcome.warnings += [f"item {index}: {warning}" for warning in found]
     changed = [existing[id_] for id_ in changes]
     if into.suffix:
         outcome.files = _one_file(into, list(existing.values()), changes, list(added.values()))
@@ -217,8 +221,9 @@ def imported(
 def _take(
     item: Any, existing: Mapping[str, StoredCase], changes: dict[str, JsonMap], added: dict[str, JsonMap],
     outcome: ImportOutcome, settings: tuple[OnConflict, str, Callable[[], str]],
-) -> None:  # fmt: skip
-    """Put one item where it belongs. Raises InputError for one that is no usable case."""
+) -> Sequence[str]:  # fmt: skip
+    """Put one item where it belongs, and return the warnings about it. Raises InputError for one that is no usable
+    case."""
     on_conflict, now, new_id = settings
     if not isinstance(item, Mapping):
         raise InputError(f"expected a test case (an object), got {kind(item)}")
@@ -227,23 +232,25 @@ def _take(
     known = existing.get(text)
     if (known is not None and on_conflict == "skip") or text in added:
         outcome.skipped += 1
-        return
+        return ()
     if known is not None:
         patched = {**changes.get(known.id, known.raw), **item, "updated_at": now}
-        _check(patched)
+        warnings = _check(patched)
         changes[known.id] = patched
         outcome.overwritten += 1
-        return
+        return warnings
     created = {**item, "id": id_ or new_id(), "created_at": item.get("created_at") or now, "updated_at": now}
-    _check(created)
+    warnings = _check(created)
     added[str(created["id"])] = created
     outcome.created += 1
+    return warnings
 
 
-def _check(raw: JsonMap) -> None:
-    """Raise InputError for a case that could not be read."""
-    format_ = claiming(raw) or next(format_ for _, format_ in CASE_FORMATS)
-    format_.read(raw, DETACHED, Diagnostics())
+def _check(raw: JsonMap) -> Sequence[str]:
+    """Return the warnings about a case. Raises InputError for one that could not be read."""
+    format_, diagnostics = claiming(raw) or next(format_ for _, format_ in CASE_FORMATS), Diagnostics()
+    format_.read(raw, DETACHED, diagnostics)
+    return diagnostics.all()
 
 
 def _one_file(

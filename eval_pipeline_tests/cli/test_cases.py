@@ -88,9 +88,20 @@ def test_an_import_skips_what_is_there_and_creates_the_rest(cases: CliProject) -
     answer = cases("cases", "import", "new.json", "--into", "suites/billing.json", "--json")
 
     stored = {case["name"]: case for case in read(cases.root / "suites/billing.json")}
-    assert answer.document == {"created": 1, "skipped": 1, "overwritten": 0, "total": 2, "errors": []}
+    assert answer.document == {
+        "created": 1, "skipped": 1, "overwritten": 0, "total": 2, "errors": [], "warnings": [],
+    }  # fmt: skip
     assert list(stored) == ["Refund request", "Prompt theft", "Fresh"]
     assert stored["Fresh"]["id"] and stored["Fresh"]["created_at"] == stored["Fresh"]["updated_at"]
+
+
+def test_an_import_names_fields_that_have_no_effect(cases: CliProject) -> None:
+    write(cases.root / "new.json", [{**REFUND, "id": "new", "max_tuns": 3}])
+
+    answer = cases("cases", "import", "new.json", "--into", "more.json")
+
+    assert answer.code == 0
+    assert "item 0: max_tuns: unknown test case field, ignored; did you mean 'max_turns'?" in answer.err
 
 
 def test_an_overwriting_import_changes_only_the_fields_that_it_has(cases: CliProject) -> None:
