@@ -13,6 +13,7 @@ from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.show import amount, counted, milliseconds
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.snapshots import AS_EXPECTED
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 from eval_pipeline.warehouse.case_usage import CaseUsage, case_usage
 from eval_pipeline.warehouse.journal import PairKey
@@ -77,9 +78,10 @@ def _tokens(case: CaseUsage) -> Iterator[str]:
 
 def label(case: CaseUsage, strategy: str | None) -> str:
     """Return what became of a case, with its answers where it has several."""
-    if strategy == "on_failure" and case.ends_good:
+    if strategy == "on_failure" and case.last_status in AS_EXPECTED:
         retries = case.answers - case.as_expected
-        return f"✓ {counted(retries, 'retry', 'retries')}" if retries else "✓"
+        words = [_LABELS[case.last_status]] if case.last_status != "passed" else []
+        return " ".join(["✓", *words, *([counted(retries, "retry", "retries")] if retries else [])])
     mark = "✓" if case.as_expected == case.answers else "!" if case.status == "error" else "✗"
     words = [] if case.status in ("passed", "failed") else [_LABELS[case.status]]
     words += [f"{case.as_expected}/{case.answers} answers as expected"] if case.answers > 1 else []
@@ -109,7 +111,7 @@ def _show_failures(console: Console, failed: FailedCases) -> None:
 
 def _show_counts(console: Console, pairs: Sequence[_Pair]) -> None:
     cases = {(pair.outcome.pair.name.suite, case.case_id) for pair in pairs for case in pair.cases}
-    statuses = Counter(case.status for pair in pairs for case in pair.cases)
+    statuses = Counter(_status(case, pair) for pair in pairs for case in pair.cases)
     parts = [f"{number} {_LABELS.get(status, status)}" for status, number in sorted(statuses.items())]
     total = f"{counted(len(cases), 'case')}, {counted(statuses.total(), 'pair')} of case and runner"
     print_line(console, f"{total}: {', '.join(parts) or 'none carried out'}")
@@ -117,6 +119,12 @@ def _show_counts(console: Console, pairs: Sequence[_Pair]) -> None:
         parts = [*_times(pair.cases), *_billed(pair.cases)]
         if parts:
             print_line(console, f"{_name(pair.outcome.pair.name)}: {', '.join(parts)}")
+
+
+def _status(case: CaseUsage, pair: _Pair) -> str:
+    """Return the status of a case: where failures are tried again, that of its last answer if it is as expected."""
+    tried_again = pair.outcome.pair.ready.suite.settings.strategy == "on_failure"
+    return case.last_status if tried_again and case.last_status in AS_EXPECTED else case.status
 
 
 def _times(cases: Sequence[CaseUsage]) -> Iterator[str]:

@@ -24,22 +24,26 @@ _CASES = f"""
         WHERE NOT a.good AND json_array_length(s.details, '$.questions') > 0)
     SELECT case_id, count(*) AS answers, count(*) FILTER (good) AS as_expected,
            coalesce(first(status ORDER BY repetition) FILTER (NOT good), last(status ORDER BY repetition)) AS status,
-           last(good ORDER BY repetition) AS ends_good,
+           last(status ORDER BY repetition) AS last_status,
            first(failure_class ORDER BY repetition) FILTER (NOT good) AS failure_class, {_MEANS},
            case_id IN (SELECT case_id FROM asked) AS has_questions
     FROM answers GROUP BY case_id"""
 
 
 class CaseUsage(NamedTuple):
-    """A case of a pair: how many answers there are, how many of them are as expected, the status of the first that is
-    not (of the last one where all are) and its class; means of time (ms) and tokens over the answers as expected, over
-    all where none is (None: unknown); whether a failed check has a question to the agent."""
+    """A case of a pair.
+
+    `answers` are all of them, `as_expected` those that passed or failed as expected. `status` and `failure_class` are
+    those of the first answer that is not as expected, else of the last one, whose status `last_status` is. Time (ms)
+    and tokens are means over the answers as expected, over all where none is (None: unknown). `has_questions` is
+    whether a failed check has a question to the agent.
+    """
 
     case_id: str
     answers: int
     as_expected: int
     status: str
-    ends_good: bool
+    last_status: str
     failure_class: str | None
     duration_ms: float | None
     input_tokens: float | None

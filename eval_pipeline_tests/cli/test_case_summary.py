@@ -50,19 +50,20 @@ def test_other_reports_are_written_beside_it(ended: CommandResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "good", "status", "ends_good", "class_", "strategy", "shown"),
+    ("answers", "good", "status", "last", "class_", "strategy", "shown"),
     [
-        (1, 1, "passed", True, None, None, "✓"),
-        (3, 1, "failed", True, "assertion", "on_failure", "✓ 2 retries"),
-        (2, 1, "failed", True, "assertion", "on_failure", "✓ 1 retry"),
-        (3, 2, "failed", False, "assertion", None, "✗ 2/3 answers as expected [assertion]"),
-        (1, 0, "error", False, "timeout", None, "! not graded [timeout]"),
-        (1, 0, "failed", False, "snapshot", "on_failure", "✗ [snapshot]"),
+        (1, 1, "passed", "passed", None, None, "✓"),
+        (3, 1, "failed", "passed", "assertion", "on_failure", "✓ 2 retries"),
+        (2, 1, "failed", "passed", "assertion", "on_failure", "✓ 1 retry"),
+        (2, 1, "failed", "expected-failed", "assertion", "on_failure", "✓ expected failure 1 retry"),
+        (3, 2, "failed", "failed", "assertion", None, "✗ 2/3 answers as expected [assertion]"),
+        (1, 0, "error", "error", "timeout", None, "! not graded [timeout]"),
+        (1, 0, "failed", "failed", "snapshot", "on_failure", "✗ [snapshot]"),
     ],
 )
 def test_a_label_says_what_became_of_a_case(
-    answers: int, good: int, status: str, ends_good: bool, class_: str | None, strategy: str | None, shown: str
+    answers: int, good: int, status: str, last: str, class_: str | None, strategy: str | None, shown: str
 ) -> None:
-    case = CaseUsage("c", answers, good, status, ends_good, class_, None, None, None, None, None, None, False)
+    case = CaseUsage("c", answers, good, status, last, class_, None, None, None, None, None, None, False)
 
     assert label(case, strategy) == shown

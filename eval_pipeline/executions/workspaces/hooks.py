@@ -41,13 +41,14 @@ def failure_of_workspace(error: Exception) -> FailureClass:
 
 @dataclass(frozen=True, slots=True)
 class HookPayload:
-    """The payload of a hook; field names are the JSON keys and placeholder names that hooks read."""
+    """The payload of a hook; field names are placeholder names, and, but for `runner_id`, JSON keys that hooks read."""
 
     workspace_path: str
     test_id: str
     eval_run_id: str
     case_input: str | None = None
     case_metadata: Mapping[str, Any] | None = None
+    runner_id: str | None = None
 
     def interpolate(self, text: str) -> str:
         """Replace `{{placeholders}}` in one pass. Unknown placeholders stay."""
@@ -67,9 +68,9 @@ def suite_payload(name: str, folder: Path, sweep_id: str, case: Case | None = No
     return HookPayload(str(folder), f"__{name}__", sweep_id, case.question, case.metadata or None)
 
 
-def case_payload(case: Case, folder: Path, sweep_id: str) -> HookPayload:
+def case_payload(case: Case, folder: Path, sweep_id: str, runner_id: str | None = None) -> HookPayload:
     """Return the payload of before_each or after_each."""
-    return HookPayload(str(folder), case.id, sweep_id, case.question, case.metadata or None)
+    return HookPayload(str(folder), case.id, sweep_id, case.question, case.metadata or None, runner_id)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -106,7 +107,7 @@ async def _run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path
                     **environment(Path(payload.workspace_path)),
                     **{variable: payload.interpolate(value) for variable, value in hook.env.items()},
                 },
-                stdin=to_json({key: getattr(payload, key) for key in payload.__slots__}),
+                stdin=to_json({key: getattr(payload, key) for key in payload.__slots__ if key != "runner_id"}),
             )
         if completed.exit_code != 0:
             raise HookFailure(f"{name} hook failed: {_exit_text(completed.exit_code)}{_output_tail(scratch)}")

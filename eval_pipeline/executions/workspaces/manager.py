@@ -226,7 +226,7 @@ class Workspace:
         await self._provider.release(self._dir, self._plan)
 
     async def _run(self, hook: str) -> None:
-        payload = case_payload(self._plan.case, self.folder, self._manager.sweep_id)
+        payload = case_payload(self._plan.case, self.folder, self._manager.sweep_id, self._plan.runner.name)
         await self._dir.run(hook, self._spec, payload)
 
     async def _warn_on_failure(self, work: Awaitable[None]) -> None:

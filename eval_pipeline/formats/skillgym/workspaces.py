@@ -25,7 +25,9 @@ _ALLOWED = {
     "isolated": ("mode", "template_dir", "bootstrap"),
 }
 _BOOTSTRAP = ("command", "args", "timeout_ms", "env")
-_ENVIRONMENT = {"SKILLGYM_WORKSPACE": WORKSPACE_PATH, "SKILLGYM_CASE_ID": "{{test_id}}"}
+_ENVIRONMENT = {"SKILLGYM_WORKSPACE": WORKSPACE_PATH}
+_OF_CASE = {"SKILLGYM_CASE_ID": "{{test_id}}", "SKILLGYM_RUNNER_ID": "{{runner_id}}"}
+"""Variables of the bootstrap of an isolated workspace; a shared one is prepared for no case."""
 _PATH_LIKE = re.compile(r"^\.{1,2}($|[/\\])")
 
 
@@ -75,7 +77,9 @@ class _Reader:
             return None
         hooks = {}
         if fields.get("bootstrap") is not None:
-            hooks["before_each" if mode == "isolated" else "before_all"] = self._bootstrap(fields["bootstrap"])
+            hooks["before_each" if mode == "isolated" else "before_all"] = self._bootstrap(
+                fields["bootstrap"], _OF_CASE if mode == "isolated" else {}
+            )
         if cwd is not None:
             if fields.get("template_dir") is not None:
                 raise self.error("is the folder to work in itself: it takes no template_dir", "cwd")
@@ -107,7 +111,7 @@ class _Reader:
         except OSError as error:
             raise self.error(f"'{error.filename}' cannot be read: {error.strerror}", "template_dir") from None
 
-    def _bootstrap(self, raw: Any) -> Hook:
+    def _bootstrap(self, raw: Any, of_case: Mapping[str, str]) -> Hook:
         fields = snake_case(raw)
         if not isinstance(fields, Mapping):
             raise self.error("expected a mapping", "bootstrap")
@@ -129,7 +133,7 @@ class _Reader:
             cwd=Path(WORKSPACE_PATH),
             timeout_s=BOOTSTRAP_LIMIT_S if limit is None else limit / 1000,
             scripts={os.path.relpath(word, self._file.parent): sha for word, sha in scripts.items()},
-            env={**_ENVIRONMENT, **environment},
+            env={**_ENVIRONMENT, **of_case, **environment},
             bootstrap=True,
         )
 

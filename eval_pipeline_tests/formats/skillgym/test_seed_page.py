@@ -144,12 +144,12 @@ workspace = {
 }
 
 def prepared(report, ctx):
-    assert "seed demo in workspace-check" in ctx.final_output()
+    assert "seed demo in workspace-check for shell" in ctx.final_output()
     assert ".hidden app.txt" in ctx.final_output()
 
 suite = [Case(id="workspace-check", prompt="Describe the prepared workspace.", check=prepared)]
 """
-BOOTSTRAP = 'echo "seed $2 in $SKILLGYM_CASE_ID" > "$SKILLGYM_WORKSPACE/seed.txt"\n'
+BOOTSTRAP = 'echo "seed $2 in $SKILLGYM_CASE_ID for $SKILLGYM_RUNNER_ID" > "$SKILLGYM_WORKSPACE/seed.txt"\n'
 
 
 def test_the_workspace_of_the_page_is_copied_and_prepared_for_its_case(tmp_path: Path) -> None:
