@@ -8,6 +8,7 @@ container), and the files that a program reads at home.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -18,8 +19,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import orjson
-
-from eval_pipeline.errors import did_you_mean
 
 WHOLE_BYTES = 2**20
 SAMPLE_BYTES = 2**16
@@ -32,6 +31,8 @@ _BUILTINS = frozenset(
     {"cd", "echo", "printf", "export", "set", "test", "[", "true", "false", "exit", "read", "if", "then", "else", "fi"}
 )
 _MOST_APART = 5
+_VERY_CLOSE = 0.8
+"""Programs are many: one that is only a little alike is by chance."""
 _SEPARATOR = re.compile(r"[;&|()<>\n]+")
 _OPTION = re.compile(r"-.*|\w+=.*|[\d.]+[smhd]?")
 
@@ -65,7 +66,8 @@ def absence_of(name: str, folder: Path, environment: Mapping[str, str]) -> str |
     """Return that a program is not on `PATH`, with the one that has nearly its name; None where it is there."""
     if installed(name, folder, environment) is not None:
         return None
-    return f"there is no program '{name}' on PATH{did_you_mean(name, _alike(name, environment))}"
+    near = difflib.get_close_matches(name, _alike(name, environment), n=1, cutoff=_VERY_CLOSE)
+    return f"there is no program '{name}' on PATH" + (f"; did you mean '{near[0]}'?" if near else "")
 
 
 def _alike(name: str, environment: Mapping[str, str]) -> set[str]:

@@ -250,7 +250,13 @@ def _gemini_turns(body: JsonMap) -> Iterator[Turn]:
         parts = content.get("parts") or ()
         is_result = any("functionResponse" in part for part in parts)
         role = "tool" if is_result else "assistant" if content.get("role") == "model" else "user"
-        yield Turn(role, "\n".join(str(part.get("text", "")) for part in parts), is_result)
+        yield Turn(role, "\n".join(map(_gemini_text, parts)), is_result)
+
+
+def _gemini_text(part: JsonMap) -> str:
+    """Return the text of a part; of the result of a function, its output or error."""
+    response = part.get("functionResponse", {}).get("response", {})
+    return str(part.get("text") or response.get("output") or response.get("error") or "")
 
 
 def _gemini_tools(body: JsonMap) -> Schemas:
