@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,27 +13,15 @@ from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.parsing.tables import Field
 from eval_pipeline_tests.builders import a_runner
+from eval_pipeline_tests.test_contracts import ADAPTER_SETTINGS
 from eval_pipeline_tests.watched_keys import WatchedKeys
 
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "agent": {"agent": "codex", "executable": sys.executable},
-    "nop": {},
-    "oracle": {},
-    "prepared": {"folder": "."},
-    "chat": {"model": "m"},
-    "command": {"command": [sys.executable, "-c", "pass"]},
-    "copilot-log": {"session_dir": "events.jsonl"},
-    "endpoint": {"url": "http://127.0.0.1:9"},
-    "mock": {"response": "4"},
-    "python": {"function": "answers:answer"},
-    "replay": {"recording": "recording.jsonl"},
-}
 WRONG: dict[str, object] = {
     "tags": 3, "timeout_s": 0, "concurrency": 0, "retries": "often", "prices": 3, "grader": 3, "fallbacks": 3,
     "adapter": 3, "use": 3, "max_output_mb": 0, "isolation": "none", "simulator": 3,
     "arms": 3, "grader_payload": "trace",
 }  # fmt: skip
-ADAPTERS_WITH_EXAMPLES = pytest.mark.parametrize("adapter", ADAPTERS.names())
+EACH_ADAPTER = pytest.mark.parametrize("adapter", ADAPTERS.names())
 
 
 @pytest.fixture
@@ -46,10 +32,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@ADAPTERS_WITH_EXAMPLES
+@EACH_ADAPTER
 def test_an_adapter_looks_for_the_settings_of_its_table_and_no_others(adapter: str, folder: Path) -> None:
     table = ADAPTERS.get(adapter).settings
-    settings = WatchedKeys(EXAMPLES[adapter])
+    settings = WatchedKeys(ADAPTER_SETTINGS[adapter])
     runner = a_runner(adapter=adapter, folder=folder)
     ADAPTERS.get(adapter)(replace(runner, settings=settings, public_settings=dict(settings)))
 
@@ -62,7 +48,7 @@ def test_an_adapter_looks_for_the_settings_of_its_table_and_no_others(adapter: s
     assert sorted(table.names - settings.keys_read - {"model"} - handed_on.get(adapter, set())) == []
 
 
-@ADAPTERS_WITH_EXAMPLES
+@EACH_ADAPTER
 def test_an_adapters_settings_are_no_fields_of_every_runner(adapter: str) -> None:
     assert sorted(ADAPTERS.get(adapter).settings.names & RUNNER.names) == []
 
