@@ -29,7 +29,7 @@ from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Spending
-from eval_pipeline.sweeps.claimed_pairs import claimed_pairs
+from eval_pipeline.sweeps.claimed_pairs import in_claimed_groups
 from eval_pipeline.sweeps.concurrency import most_at_once
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import open_budget
@@ -252,8 +252,7 @@ async def _run(pairs: Sequence[Pair], context: SweepContext, report: Callable[[l
     if own is None:
         await _run_pairs(pairs, context, report)
         return
-    async for claimed in claimed_pairs(own, pairs):
-        await _run_pairs(claimed, context, report)
+    await in_claimed_groups(own, pairs, lambda group, note: _run_pairs(group, context, note), report)
 
 
 async def _run_pairs(pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]) -> None:
