@@ -29,6 +29,7 @@ from eval_pipeline_tests.benchmarks.checks import measure_checks
 from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.fleet import measure_fleet
 from eval_pipeline_tests.benchmarks.functions import measure_functions
+from eval_pipeline_tests.benchmarks.lakes import measure_lakes
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
 from eval_pipeline_tests.benchmarks.pages import measure_pages
@@ -258,6 +259,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "checks": checks,
     "fleet": fleet,
     "workers": workers,
+    "lakes": measure_lakes,
     "http": measure_http,
     "wire": measure_wire,
 }
