@@ -169,6 +169,7 @@ def _snapshot(row: Row) -> Observation:
     for value in (data["baseline"], data["actual"]):
         answers = [Answer("c", 1, "passed", "m", value)]
         (taken,) = compare(settings, answers, baselines, "s", "r", update=False, now=datetime.now(UTC))
+        baselines.write()
     return Observation(values={"ok": taken.passed, "message": taken.reason})
 
 
