@@ -110,7 +110,7 @@ def test_a_workspace_that_cannot_be_prepared_makes_the_case_an_error(folder: Pro
 
     assert counts.errored == 1
     ((failure, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
-    assert failure == "workspace"
+    assert failure == "workspace-bootstrap"
     assert "no disk" in error
 
 
