@@ -15,7 +15,7 @@ import pytest
 from eval_pipeline.executions.program_watcher import all_processes, environment_of
 from eval_pipeline_tests.cli.sample_project import make_cli_project
 from eval_pipeline_tests.cli.test_interrupted_run import wait_until
-from eval_pipeline_tests.orchestration.dev_servers import LAUNCH, LOCATION, QUICK_DAEMONS, free_port, wait_until_served
+from eval_pipeline_tests.orchestration.dev_servers import LAUNCH, LOCATION, free_port, wait_until_served
 
 CASES = 200
 SLOW = 'read -r who; echo "$who" >> calls.log; sleep 0.3; echo "hello $who"\n'
@@ -80,7 +80,7 @@ def test_ctrl_c_of_dev_ends_its_runs(tmp_path: Path) -> None:
     project("run", "suites/waits.yaml", "--case", "c0", "--quiet")  # registers the partition
     port, log = free_port(), tmp_path / "dev.log"
     command = [sys.executable, "-c", "from eval_pipeline.cli.entry import main; main()", "dev", "--port", str(port)]
-    environment = {**os.environ, "ATTACKED": str(tmp_path), "PYTHONPATH": str(QUICK_DAEMONS)}
+    environment = {**os.environ, "ATTACKED": str(tmp_path)}
     with (
         log.open("wb") as out,
         subprocess.Popen(
