@@ -27,6 +27,7 @@ from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
 from eval_pipeline.warehouse.publishing import Config, first_line
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.scraps import remove_left_over
 from eval_pipeline.warehouse.shared_files import SharedFiles
 from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
@@ -174,6 +175,7 @@ class DuckLakeWarehouse(TableWriter):
             self.catalog.forget()
         if self._engine is None:
             self.folder.mkdir(parents=True, exist_ok=True)
+            remove_left_over(self.folder)
             with self.catalog.writing(self.lock_timeout_s):
                 engine = _attached(self.address, self._config)
                 try:

@@ -10,11 +10,11 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.processes import this_process
 from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress
 from eval_pipeline.warehouse.migrations import IN_UTC
 from eval_pipeline.warehouse.publishing import Config
+from eval_pipeline.warehouse.scraps import scratch_path
 
 LAKE = "lake"
 _SECRET_KEYS: Mapping[str, str] = {
@@ -69,7 +69,7 @@ def extension_file(name: str) -> Path:
 
 def temporary(folder: Path) -> dict[str, str]:
     """Return the setting of the folder for what does not fit into memory: one of this process, which DuckDB removes."""
-    return {TEMPORARY: str(folder / f".lake.{this_process().pid}.tmp")}
+    return {TEMPORARY: str(scratch_path(folder, "lake", ".tmp"))}
 
 
 def _secret(environment: Mapping[str, str]) -> str:

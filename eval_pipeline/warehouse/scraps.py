@@ -14,7 +14,7 @@ from eval_pipeline.processes import has_ended, this_process
 
 _COPIES = ("results.*.tmp*", "warehouse.*.tmp*", "warehouse.*.compact*")
 """Copies of the database that are made under the lock of the warehouse, and those that older versions published."""
-_SPOOLED = (".*.jsonl", ".answer.*.parquet", ".results.*.duckdb*")
+_SPOOLED = (".*.jsonl", ".answer.*.parquet", ".results.*.duckdb*", ".lake.*.tmp")
 _OLD_S = 86_400.0
 """The age above which a file is nobody's, when its process cannot be looked up: that of another machine or version."""
 
@@ -29,6 +29,13 @@ def remove_scraps(folder: Path) -> None:
     """Remove temporary files that dead processes left in the folder of a warehouse; the caller holds its lock."""
     for path in (*_copies(folder), *_spooled(folder)):
         with suppress(OSError):  # they cost space and nothing else
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove what dead processes left, in a folder where others may be at work: their files have names of their own."""
+    for path in _spooled(folder):
+        with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 

@@ -86,3 +86,16 @@ def test_journals_without_content_are_removed_and_all_others_stay(tmp_path: Path
     assert sorted(path.name for path in storage.journals.iterdir()) == ["sweep-b", "sweep-c"]
     assert full.exists()
     assert aside.exists()
+
+
+def test_what_a_dead_process_put_beside_memory_is_removed_and_that_of_others_stays(
+    tmp_path: Path, dead: tuple[int, str]
+) -> None:
+    left, own = spooled_by(*dead, tmp_path, "lake", ".tmp"), scraps.scratch_path(tmp_path, "lake", ".tmp")
+    for folder in (left, own):
+        folder.mkdir()
+        (folder / "duckdb_temp_storage-0.tmp").touch()
+
+    scraps.remove_left_over(tmp_path)
+
+    assert list(tmp_path.iterdir()) == [own]
