@@ -263,6 +263,7 @@ CASE = FieldTable(
         Field("execution", mapping_of(CASE_EXECUTION), "How this case is carried out."),
         Field("repeat", _REPEAT, "How often the case is carried out."),
         Field("timeout_s", POSITIVE, "The time limit of one attempt, in seconds."),
+        Field("max_steps", COUNT, "The most steps (replies of the model) of an agent, in place of its runner's limit."),
         Field("expected_fail", FLAG, "Marks a case that is known to fail: passing it is reported.", default=False),
         Field("incomplete", one_of(*INCOMPLETE),
               "Whether a session that a time or step limit ended is an error, graded by what it left, or failed."),

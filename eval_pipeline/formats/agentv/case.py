@@ -341,6 +341,7 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "execution": _execution,
     "repeat": lambda test: {**settings.repeat_of(test.raw, test.cursor, ("repeat",))},
     "timeout_s": lambda test: {"timeout_s": fields.positive(test.raw, "timeout_s", test.cursor)},
+    "max_steps": lambda test: {"max_steps": fields.count(test.raw, "max_steps", test.cursor)},
     "expected_fail": lambda test: {"expected_fail": fields.flag(test.raw, "expected_fail", test.cursor) or False},
     "incomplete": lambda test: {"incomplete": read_incomplete(test.raw, test.cursor)},
     "mode": _conversation,

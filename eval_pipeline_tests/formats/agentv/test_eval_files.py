@@ -237,10 +237,12 @@ def test_what_a_test_says_of_its_execution() -> None:
     case = load_test("""
         execution: {threshold: 0.7, targets: [gpt, claude]}
         timeout_s: 2.5
+        max_steps: 7
         expected_fail: true
         """)
 
     assert (case.threshold, case.runners, case.timeout_s, case.expected_fail) == (0.7, ("gpt", "claude"), 2.5, True)
+    assert case.max_steps == 7
 
 
 def test_labels_and_reuse_of_a_test() -> None:
@@ -405,6 +407,7 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
         pytest.param("timeout_s: 0", "tests[0].timeout_s: expected a number above 0, got a number (0)", id="timeout"),
         pytest.param("timeout_s: " + "9" * 900, "tests[0].timeout_s: expected a number above 0, got a number",
                      id="huge"),
+        pytest.param("max_steps: 0", "tests[0].max_steps: expected a whole number of at least 1", id="steps"),
         pytest.param("execution: {trials: {count: 2, strategy: best}}", "execution.trials.strategy: expected one of"
                      " pass_at_k, pass_any, pass_all, mean, confidence_interval; got a text ('best')", id="strategy"),
         pytest.param("execution: {trials: {strategy: mean}}", "execution.trials.count: expected how many repetitions,"
@@ -548,7 +551,7 @@ def test_a_case_that_cannot_be_used_is_part_of_the_revision(first: str) -> None:
 WRONG: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "text", [], ["text"], [[]], {}, {"type": "text"}, {"role": []})
 FIELDS = (
     "id", "criteria", "expected_outcome", "input", "expected_output", "execution", "metadata", "tags", "note",
-    "expected_fail", "timeout_s", "assertions", "assert", "evaluators",
+    "expected_fail", "timeout_s", "max_steps", "assertions", "assert", "evaluators",
 )  # fmt: skip
 SUITE_FIELDS = (
     "name", "description", "tags", "metadata", "input", "execution", "target", "assertions", "tests", "version",
