@@ -20,7 +20,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import jsonl_text, yaml_text
-from eval_pipeline.reports.result_logs import RESULT_LOGS, RecordedSample, ResultLogFormat
+from eval_pipeline.reports.result_logs import RESULT_LOGS, OtherKind, RecordedSample, ResultLogFormat
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.case_tables import columns_of_json
 
@@ -52,7 +52,6 @@ class ResultImport:
 
     tasks: dict[str, ResultTask] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
-    files: int = 0
 
 
 # Reading
@@ -79,9 +78,8 @@ def read_results(format_: ResultLogFormat, files: Sequence[Path], named: bool, s
         try:
             for sample in format_.samples(file):
                 _add(result, sample, file, suite)
-            result.files += 1
         except InputError as error:
-            if named:
+            if named or not isinstance(error, OtherKind):
                 result.skipped.append(str(error))
         except OSError as error:
             result.skipped.append(f"{show_path(file)} cannot be read: {error.strerror}")
@@ -241,7 +239,7 @@ def write_results(result: ResultImport, files: ResultFiles) -> Iterator[str]:
 
 
 def describe(result: ResultImport) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each task and runner: answers, cases, the mean of each recorded score."""
+    """Yield a row for each task and runner: their names, answers, cases of the task, names of recorded scores."""
     for task in result.tasks.values():
         answers = Counter(row["source_target"] for row in task.rows)
         for runner, number in answers.items():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.plugins import Registry
 from eval_pipeline.reports.events import RecordedScoreEvent
 from eval_pipeline.reports.model import SessionReport
@@ -39,6 +40,10 @@ class RecordedSample:
         return tuple(event for event in self.report.events if isinstance(event, RecordedScoreEvent))
 
 
+class OtherKind(InputError):
+    """A file has a name as results have, and holds something else."""
+
+
 class ResultLogFormat(Protocol):
     """The files in which one system keeps results."""
 
@@ -48,7 +53,10 @@ class ResultLogFormat(Protocol):
         ...
 
     def samples(self, path: Path) -> Iterator[RecordedSample]:
-        """Yield the samples of a file. Raises InputError for a file of another kind, OSError for an unreadable one."""
+        """Yield the samples of a file.
+
+        Raises OtherKind for a file of another kind, InputError for a broken one, OSError for an unreadable one.
+        """
         ...
 
 

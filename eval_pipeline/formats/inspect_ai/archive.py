@@ -12,7 +12,10 @@ from typing import Any, BinaryIO
 import orjson
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.llm.reading import mappings
+from eval_pipeline.parsing.fields import kind
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.reports.result_logs import OtherKind
 from eval_pipeline.warehouse.compressed_json import CompressedJson
 
 JsonMap = Mapping[str, Any]
@@ -49,10 +52,10 @@ def _document(path: Path) -> tuple[JsonMap, Iterator[JsonMap]]:
     try:
         document = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{show_path(path)} is no JSON: {error}") from None
+        raise OtherKind(f"{show_path(path)} is no JSON: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
-        raise InputError(f"{show_path(path)} is no log of inspect: it has no 'eval'")
-    return document, iter(document.get("samples") or ())
+        raise OtherKind(f"{show_path(path)} is no log of inspect: it has no 'eval'")
+    return document, iter(mappings(document.get("samples")))
 
 
 def _entry(archive: zipfile.ZipFile, file: BinaryIO, name: str, compressed: CompressedJson) -> JsonMap:
@@ -62,9 +65,11 @@ def _entry(archive: zipfile.ZipFile, file: BinaryIO, name: str, compressed: Comp
         content: bytes | str = (
             compressed.text(_raw(file, info), info.file_size) if info.compress_type == _ZSTD else archive.read(info)
         )
-        document: JsonMap = orjson.loads(content)
-    except (orjson.JSONDecodeError, zipfile.BadZipFile, InputError) as error:
+        document = orjson.loads(content)
+    except (orjson.JSONDecodeError, struct.error, zipfile.BadZipFile, InputError) as error:
         raise InputError(f"{show_path(Path(str(archive.filename)))}: {name} cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{show_path(Path(str(archive.filename)))}: {name}: expected an object, got {kind(document)}")
     return document
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.failures import TARGET_ERROR, TIMEOUT
+from eval_pipeline.failures import CANCELLED, MAX_STEPS, TARGET_ERROR, TIMEOUT
 from eval_pipeline.formats.inspect_ai.archive import JsonMap, open_log
 from eval_pipeline.llm.reading import amount, count, mapping, mappings, total
 from eval_pipeline.parsing.source import show_path
@@ -21,6 +21,8 @@ _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no":
 """Correct, incorrect, partial, no answer, and words: the numbers that inspect's own `value_to_float` gives them."""
 _ATTACHMENT = "attachment://"
 _MILLISECONDS = 1_000
+_LIMITS = {"time": TIMEOUT, "working": TIMEOUT, "operator": CANCELLED}
+"""Failure classes of limits, by their type; every other one (messages, tokens, cost, …) is of the agent's steps."""
 
 
 class InspectLogs:
@@ -56,11 +58,14 @@ def _sample(sample: JsonMap, task: str, model: str) -> RecordedSample:
 def _input(given: Any) -> str | list[dict[str, Any]]:
     if not isinstance(given, list):
         return str(given or "")
-    return [{"role": str(item.get("role", "user")), "content": content_text(item.get("content"))} for item in given]
+    return [
+        {"role": str(item.get("role", "user")), "content": content_text(item.get("content"))}
+        for item in mappings(given)
+    ]
 
 
 def _report(sample: JsonMap, model: str) -> SessionReport:
-    messages = [item for item in sample.get("messages") or () if isinstance(item, Mapping)]
+    messages = mappings(sample.get("messages"))
     failure_class, error = _failure(sample)
     seconds = amount(sample.get("total_time"))
     return SessionReport(
@@ -84,7 +89,8 @@ def _failure(sample: JsonMap) -> tuple[str | None, str | None]:
     if error:
         return TARGET_ERROR.id, str(error.get("message") or "the sample ended by an error")
     if limit and not sample.get("scores"):
-        return TIMEOUT.id, f"limit of {limit.get('type')} reached: {limit.get('limit')}"
+        failure = _LIMITS.get(str(limit.get("type")), MAX_STEPS)
+        return failure.id, f"limit of {limit.get('type')} reached: {limit.get('limit')}"
     return None, None
 
 
@@ -93,8 +99,8 @@ def _completion(sample: JsonMap) -> str | None:
     completion = output.get("completion")
     if isinstance(completion, str):
         return completion
-    first = next(iter(output.get("choices") or ()), None)
-    return content_text(mapping(mapping(first).get("message")).get("content")) if first is not None else None
+    first = next(iter(mappings(output.get("choices"))), None)
+    return content_text(mapping(first.get("message")).get("content")) if first is not None else None
 
 
 def _usage(sample: JsonMap) -> Usage:
@@ -130,7 +136,7 @@ def _events(messages: list[JsonMap]) -> Iterator[Event]:
         if text:
             phase: Any = ("final" if place == last else "commentary") if role == "assistant" else None
             yield MessageEvent(role=role, text=text, phase=phase)
-        for call in message.get("tool_calls") or ():
+        for call in mappings(message.get("tool_calls")):
             yield ToolCallEvent(
                 tool=str(call.get("function", "")), call_id=call.get("id"), arguments=call.get("arguments")
             )

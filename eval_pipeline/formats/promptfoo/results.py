@@ -13,14 +13,13 @@ from typing import Any, ClassVar
 
 import orjson
 
-from eval_pipeline.errors import InputError
 from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.fingerprints import canonical_json, to_json
 from eval_pipeline.llm.reading import amount, count, mapping, mappings
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.events import MessageEvent, RecordedScoreEvent
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.reports.result_logs import RecordedSample, recorded_score
+from eval_pipeline.reports.result_logs import OtherKind, RecordedSample, recorded_score
 from eval_pipeline.reports.usage import Usage
 
 JsonMap = Mapping[str, Any]
@@ -65,10 +64,10 @@ def _document(path: Path) -> JsonMap:
     try:
         document = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{show_path(path)} is no JSON: {error}") from None
+        raise OtherKind(f"{show_path(path)} is no JSON: {error}") from None
     results = mapping(mapping(document).get("results"))
     if not isinstance(results.get("results"), list):
-        raise InputError(f"{show_path(path)} is no file of promptfoo: it has no results.results")
+        raise OtherKind(f"{show_path(path)} is no file of promptfoo: it has no results.results")
     found: JsonMap = document
     return found
 

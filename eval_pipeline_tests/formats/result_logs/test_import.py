@@ -201,6 +201,32 @@ def test_a_broken_sample_names_its_file_and_place(tmp_path: Path) -> None:
         list(RESULT_LOGS.get("inspect").samples(broken))
 
 
+def test_a_broken_log_in_a_folder_is_reported_and_other_files_are_not(cli_project: CliProject) -> None:
+    (path,) = (RECORDED / "inspect").iterdir()
+    folder = cli_project.root / "logs"
+    folder.mkdir()
+    (folder / "whole.eval").write_bytes(path.read_bytes())
+    (folder / "cut.eval").write_bytes(path.read_bytes()[:-100])
+    (folder / "notes.json").write_text("{}")
+    (folder / "odd.json").write_text('{"eval": {"task": "sums", "model": "m"}, "samples": [1, {"messages": [2]}]}')
+
+    made = cli_project("import", "inspect", "logs", "--list")
+
+    assert "cut.eval is no log of inspect: it is no zip archive" in made.err
+    assert "notes.json" not in made.err
+    assert "odd.json" not in made.err
+
+
+@pytest.mark.parametrize(("limit", "failure"), [("time", "timeout"), ("token", "max-steps"), ("operator", "cancelled")])
+def test_a_limit_of_inspect_has_the_class_of_its_kind(tmp_path: Path, limit: str, failure: str) -> None:
+    sample = {"id": 1, "epoch": 1, "input": "?", "limit": {"type": limit, "limit": 3}}
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {"task": "t", "model": "m"}, "samples": [sample]}))
+
+    (read,) = RESULT_LOGS.get("inspect").samples(tmp_path / "log.json")
+
+    assert read.report.failure_class == failure
+
+
 def test_a_score_that_is_no_share_needs_a_range(cli_project: CliProject) -> None:
     folder = cli_project.root / "logs"
     folder.mkdir()
