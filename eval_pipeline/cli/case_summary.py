@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
@@ -128,27 +128,30 @@ def _status(case: CaseUsage, pair: _Pair) -> str:
 
 
 def _times(cases: Sequence[CaseUsage]) -> Iterator[str]:
-    mean = _mean(cases, "duration_ms")
-    if mean is not None:
-        slowest = max(cases, key=lambda case: case.duration_ms or 0)
-        yield f"{milliseconds(mean)} a case (slowest: {slowest.case_id}, {milliseconds(slowest.duration_ms)})"
+    known = _known(cases, "duration_ms")
+    if known:
+        slowest = max(known, key=lambda case: known[case])
+        yield f"{milliseconds(_mean(known))} a case (slowest: {slowest}, {milliseconds(known[slowest])})"
 
 
 def _billed(cases: Sequence[CaseUsage]) -> Iterator[str]:
-    mean = _mean(cases, "billed_tokens")
-    if mean is not None:
-        most = max(cases, key=lambda case: case.billed_tokens or 0)
-        yield f"{amount(mean)} billed tokens a case (most: {most.case_id}, {amount(most.billed_tokens)})"
+    known = _known(cases, "billed_tokens")
+    if known:
+        most = max(known, key=lambda case: known[case])
+        yield f"{amount(_mean(known))} billed tokens a case (most: {most}, {amount(known[most])})"
 
 
 def _name(pair: PairKey) -> str:
     return f"{pair.suite} × {pair.runner}"
 
 
-def _mean(cases: Sequence[CaseUsage], name: str) -> float | None:
-    """Return the mean of what is known."""
-    known = [value for case in cases if (value := getattr(case, name)) is not None]
-    return sum(known) / len(known) if known else None
+def _known(cases: Sequence[CaseUsage], name: str) -> dict[str, float]:
+    """Return a measure by case, without cases of which it is unknown."""
+    return {case.case_id: value for case in cases if (value := getattr(case, name)) is not None}
+
+
+def _mean(known: Mapping[str, float]) -> float:
+    return sum(known.values()) / len(known)
 
 
 def _show_questions(console: Console, pairs: Sequence[_Pair]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -38,11 +39,16 @@ class Markdown:
                 failed += [_failed(record)] if len(failed) < MOST_LISTED else []
         yield _piece(f"# {_text(options.name)}\n\n{options.at:%Y-%m-%d %H:%M} UTC\n")
         for suite, rows in groupby(sorted(pairs.values(), key=lambda pair: pair.suite), key=lambda pair: pair.suite):
-            best_first = sorted(rows, key=lambda pair: (-(pair.pass_rate or 0.0), pair.runner))
-            yield _piece(f"\n## {_text(suite)}\n\n{markdown_table(_HEAD, [_row(pair) for pair in best_first])}\n")
+            table = markdown_table(_HEAD, [_row(pair) for pair in sorted(rows, key=_best_first)])
+            yield _piece(f"\n## {_text(suite)}\n\n{table}\n")
         if failed:
             more = f"\n{others} more are not listed.\n" if others else ""
             yield _piece(f"\n## Not passed\n\n{markdown_table(_LISTED, failed)}\n{more}")
+
+
+def _best_first(pair: PairRates) -> tuple[float, str]:
+    """Return the sort key of a pair; one without a rate is last."""
+    return (-pair.pass_rate if pair.pass_rate is not None else math.inf), pair.runner
 
 
 def _row(pair: PairRates) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class CaseUsage(NamedTuple):
 
 def case_usage(warehouse: Warehouse, pair: PairKey, cases: Collection[str]) -> Sequence[CaseUsage]:
     """Return these cases of a pair in their order; those without an answer are left out."""
-    with warehouse.transaction() as connection:
-        rows = connection.execute(_CASES, {"suite": pair.suite, "runner": pair.runner}).fetchall()
+    values = {"suite": pair.suite, "runner": pair.runner}
+    rows = warehouse.read(lambda connection: connection.execute(_CASES, values).fetchall())
     known = {row[0]: CaseUsage(*row) for row in rows}
     return [known[case] for case in cases if case in known]

@@ -50,14 +50,16 @@ class EveryEvalEver:
 
 def _pair(rates: PairRates, rows: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
     evaluation: Evaluation | None = None
+    samples = 0
     for row in rows:
         evaluation = evaluation or _evaluation(row, options)
         rates.add(row)
         if row.verdict.status.graded and row.verdict.score is not None:
             sample = sample_json(row, evaluation.id, evaluation.model, SCHEMA)
+            samples += 1
             yield FileChunk(f"{evaluation.path}_samples.jsonl", to_json(sample) + b"\n")
     if evaluation is not None and rates.graded:
-        yield FileChunk(f"{evaluation.path}.json", to_json(_aggregate(evaluation, rates, options)) + b"\n")
+        yield FileChunk(f"{evaluation.path}.json", to_json(_aggregate(evaluation, rates, samples, options)) + b"\n")
 
 
 def _evaluation(row: ResultRow, options: ExportOptions) -> Evaluation:
@@ -73,7 +75,7 @@ def _uuid(text: str) -> uuid.UUID:
     return uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
 
 
-def _aggregate(evaluation: Evaluation, rates: PairRates, options: ExportOptions) -> dict[str, Any]:
+def _aggregate(evaluation: Evaluation, rates: PairRates, samples: int, options: ExportOptions) -> dict[str, Any]:
     row = evaluation.first
     measured = {
         "pass_rate": (rates.pass_rate, rates.pass_interval),
@@ -94,12 +96,16 @@ def _aggregate(evaluation: Evaluation, rates: PairRates, options: ExportOptions)
         "eval_library": {"name": "eval_pipeline", "version": _version()},
         "model_info": _model(evaluation),
         "evaluation_results": results,
-        "detailed_evaluation_results": {
-            "format": "jsonl",
-            "file_path": f"{evaluation.path}_samples.jsonl",
-            "hash_algorithm": "sha256",
-            "total_rows": rates.graded,
-        },
+        **({"detailed_evaluation_results": _details(evaluation, samples)} if samples else {}),
+    }
+
+
+def _details(evaluation: Evaluation, samples: int) -> dict[str, Any]:
+    return {
+        "format": "jsonl",
+        "file_path": f"{evaluation.path}_samples.jsonl",
+        "hash_algorithm": "sha256",
+        "total_rows": samples,
     }
 
 
