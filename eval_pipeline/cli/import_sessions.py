@@ -115,7 +115,7 @@ def import_sessions_command(
     AGENT may be `atif`: trajectories of any program. SESSION is a session's id (or the beginning of it) or a log file.
     Logs are looked for where the agent keeps them. AGENT may also be another evaluation system (inspect, promptfoo,
     lm-eval) and SESSION files or folders of its results: each task becomes a suite, each model a runner that replays
-    its answers, and the scores that the system gave stand beside those of other evaluators.
+    its answers, and the scores that the system gave are evaluators beside any others.
     Exit codes: 0 done; 1 some sessions could not be imported; 2 none could, or invalid input.
     """
     selected = SessionFilter(names=sessions, since=since, cwd=cwd, last=last)
