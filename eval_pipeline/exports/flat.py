@@ -6,6 +6,8 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import polars as pl
@@ -15,6 +17,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.parsing.visible import visible_cell
 from eval_pipeline.reports.usage import Usage
+from eval_pipeline.warehouse.parquet_files import ROWS_OF_BATCH, write_frames
 
 _TIME = pl.Datetime("us", "UTC")
 _TEXT, _WHOLE, _NUMBER = pl.String, pl.Int64, pl.Float64
@@ -27,7 +30,7 @@ COLUMNS: dict[str, Any] = {
     "sweep_id": _TEXT, "suite_revision": _TEXT, "runner_revision": _TEXT,
     "scores": pl.List(pl.Struct({"evaluator": _TEXT, "type": _TEXT, "value": _NUMBER, "reason": _TEXT})),
 }  # fmt: skip
-_BATCH = 5_000
+_CHUNK_BYTES = 1 << 20
 _NAMES_OF_ROW = (
     "suite", "case_id", "runner", "repetition", "output", "model", "adapter", "started_at", "finished_at", "decided_at",
     "duration_ms", "attempts", "error", "execution_id", "sweep_id", "suite_revision", "runner_revision",
@@ -83,10 +86,12 @@ class Parquet:
     binary: ClassVar[bool] = True
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
-        frames = [pl.DataFrame(rows, schema=COLUMNS, orient="row") for rows in _batches(records)]
-        out = io.BytesIO()
-        (pl.concat(frames) if frames else pl.DataFrame(schema=COLUMNS)).write_parquet(out)
-        yield FileChunk("", out.getvalue())
+        frames = (pl.DataFrame(rows, schema=COLUMNS, orient="row") for rows in _batches(records))
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "rows.parquet")
+            write_frames(frames, COLUMNS, path)
+            with path.open("rb") as file:
+                yield from (FileChunk("", data) for data in iter(lambda: file.read(_CHUNK_BYTES), b""))
 
 
 def _batches(records: Iterable[ResultRow]) -> Iterator[list[tuple[Any, ...]]]:
@@ -94,7 +99,7 @@ def _batches(records: Iterable[ResultRow]) -> Iterator[list[tuple[Any, ...]]]:
     for record in records:
         row = flat_row(record)
         rows.append(tuple(_valid(row[name]) for name in COLUMNS))
-        if len(rows) == _BATCH:
+        if len(rows) == ROWS_OF_BATCH:
             yield rows
             rows = []
     if rows:

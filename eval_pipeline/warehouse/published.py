@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.warehouse.macros import MACROS
+from eval_pipeline.warehouse.parquet_files import ROWS_OF_BATCH, Convert, column_of, write_frames
 from eval_pipeline.warehouse.publishing import is_damage
 from eval_pipeline.warehouse.store import Connection, open_warehouse
 
@@ -32,24 +33,45 @@ def answer(connection: Connection, query: str) -> tuple[list[str], list[tuple[An
         cursor = connection.execute(query)
         return [str(column[0]) for column in cursor.description or ()], cursor.fetchall()
     except duckdb.Error as error:
-        if is_damage(error):  # not the query's fault: the connection names the cure
-            raise
-        raise InputError(f"SQL: {error}") from None
+        raise _of_query(error) from None
+
+
+def _of_query(error: duckdb.Error) -> Exception:
+    """Return what to raise for an error of DuckDB; damage is not the query's fault: the connection names the cure."""
+    return error if is_damage(error) else InputError(f"SQL: {error}")
 
 
 def write_parquet(connection: Connection, query: str, path: Path) -> int:
-    """Write the rows of a user's query to a Parquet file, all of them in memory; return their number.
+    """Write the rows of a user's query to a Parquet file, a batch at a time; return their number.
 
-    The database itself may not write files. Raises InputError for a query that cannot be answered, and a file that
-    cannot be written.
+    The database itself may not write files. Raises InputError for a query that cannot be answered, a value that has no
+    place in its column, and a file that cannot be written.
     """
-    names, rows = answer(connection, query)
-    frame = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
     try:
-        frame.write_parquet(path)
+        cursor = connection.execute(query)
+        columns = {str(name): column_of(kind) for name, kind, *_ in cursor.description or ()}
+        schema = {name: kind for name, (kind, _) in columns.items()}
+        return write_frames(_frames(cursor, schema, [convert for _, convert in columns.values()]), schema, path)
+    except duckdb.Error as error:
+        raise _of_query(error) from None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}") from None
-    return frame.height
+    except (pl.exceptions.PolarsError, TypeError, OverflowError) as error:
+        raise InputError(f"SQL: a value does not fit into its column, CAST it to DOUBLE or VARCHAR: {error}") from None
+
+
+def _frames(cursor: Any, schema: Mapping[str, Any], converts: Sequence[Convert | None]) -> Iterator[pl.DataFrame]:
+    while rows := cursor.fetchmany(ROWS_OF_BATCH):
+        converted = (
+            values if convert is None else map(convert, values)
+            for values, convert in zip(zip(*rows, strict=True), converts, strict=True)
+        )  # fmt: skip
+        yield pl.DataFrame(
+            [
+                pl.Series(name, list(values), kind)
+                for (name, kind), values in zip(schema.items(), converted, strict=True)
+            ]
+        )
 
 
 def rows_frame(connection: Connection, query: str, values: Sequence[Any]) -> pl.DataFrame:

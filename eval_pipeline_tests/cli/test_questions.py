@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -60,6 +61,51 @@ def test_rows_are_written_as_parquet_for_other_programs(cli_project: CliProject,
     assert refused.code == 2
     assert "cannot be written" in refused.err
     assert cli_project("sql", "--parquet", str(file)).code == 2
+
+
+def test_parquet_has_the_types_of_the_query_over_several_batches(cli_project: CliProject, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+
+    written = cli_project(
+        "sql",
+        """SELECT i, sum(i) OVER () AS total, NULLIF(i, 0)::DECIMAL(9, 2) AS price, [i, NULL] AS list,
+           MAP {'a': i} AS map,
+           {'u': '00000000-0000-0000-0000-000000000001'::UUID} AS struct, NULL AS nothing, DATE '2026-01-02' AS day
+           FROM range(12000) t(i) ORDER BY i""",
+        "--parquet",
+        str(file),
+    )
+
+    assert written.code == 0
+    assert pl.read_parquet_schema(file) == {
+        "i": pl.Int64, "total": pl.Int64, "price": pl.Decimal(9, 2), "list": pl.List(pl.Int64),
+        "map": pl.List(pl.Struct({"key": pl.String, "value": pl.Int64})), "struct": pl.Struct({"u": pl.String}),
+        "nothing": pl.Null, "day": pl.Date,
+    }  # fmt: skip
+    frame = pl.read_parquet(file)
+    assert frame["i"].to_list() == list(range(12000))
+    assert frame.row(-1)[2:6] == (
+        Decimal(11999), [11999, None], [{"key": "a", "value": 11999}], {"u": "00000000-0000-0000-0000-000000000001"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param("SELECT 9223372036854775808::HUGEINT AS n", "CAST it to DOUBLE", id="too-large"),
+        pytest.param("SELECT CASE WHEN i > 11000 THEN error('late') END FROM range(12000) t(i)", "late", id="late"),
+        pytest.param("SELECT nothing", "SQL: ", id="unknown-column"),
+    ],
+)
+def test_a_query_that_fails_leaves_no_parquet_file(
+    cli_project: CliProject, tmp_path: Path, query: str, message: str
+) -> None:
+    file = tmp_path / "rows.parquet"
+
+    answer = cli_project("sql", query, "--parquet", str(file))
+
+    assert (answer.code, file.exists()) == (2, False)
+    assert message in answer.err
 
 
 def test_sql_without_a_query_says_what_there_is_to_ask(cli_project: CliProject) -> None:

@@ -58,6 +58,21 @@ def test_parquet_has_each_evaluator_with_value_and_reason() -> None:
     assert [(score["evaluator"], score["value"]) for score in scores] == [("polite", 1.0), ("judge", None)]
 
 
+def test_parquet_of_several_batches_keeps_all_rows_in_order() -> None:
+    records = (a_record(f"c{number}") for number in range(5_001))
+
+    frame = pl.read_parquet(io.BytesIO(exported("parquet", *records)[""]))
+
+    assert frame["case_id"].to_list() == [f"c{number}" for number in range(5_001)]
+
+
+def test_parquet_without_rows_has_its_columns() -> None:
+    frame = pl.read_parquet(io.BytesIO(exported("parquet")[""]))
+
+    assert frame.is_empty()
+    assert frame["score"].dtype == pl.Float64
+
+
 def test_markdown_has_rates_with_intervals_beside_what_could_not_be_graded() -> None:
     text = exported("markdown", *rows())[""].decode()
 
