@@ -100,7 +100,7 @@ class Review:
 
 
 Ask = Callable[[SimulatorRequest], Awaitable[SimulatorReply]]
-"""Sends a request to the simulator. Raises TargetFailure."""
+"""Sends a request to the simulator. Raises TargetFailure; a SpeechFailure where something is known of the simulator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,8 @@ class SimulatedSpeaker:
         try:
             return await self.ask(asked)
         except TargetFailure as failure:
-            raise _no_speech(failure, replies, discarded) from failure.__cause__
+            known = failure.speech if isinstance(failure, SpeechFailure) else None
+            raise _no_speech(failure, replies, discarded, known) from failure.__cause__
 
 
 def _together(replies: Sequence[Mapping[str, Any]], discarded: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -313,7 +314,11 @@ _ADDED = (
 
 
 def _no_speech(
-    failure: TargetFailure, replies: Sequence[Mapping[str, Any]], discarded: Sequence[Mapping[str, str]]
+    failure: TargetFailure,
+    replies: Sequence[Mapping[str, Any]],
+    discarded: Sequence[Mapping[str, str]],
+    known: Mapping[str, Any] | None = None,
 ) -> SpeechFailure:
-    """Return a failure that keeps what the simulator said instead of a line, and what it used."""
-    return SpeechFailure(failure, {**_together(replies, discarded), "fault": str(failure)})
+    """Return a failure that keeps what the simulator said instead of a line, and what it used. `known` are facts of a
+    try without a reply."""
+    return SpeechFailure(failure, {**(known or {}), **_together(replies, discarded), "fault": str(failure)})

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
+from eval_pipeline.executions.conversations import SpeechFailure
 from eval_pipeline.executions.model import Plan, Runner, TargetFailure
 from eval_pipeline.executions.simulated_user import (
     Ask,
@@ -70,7 +71,8 @@ def ask_simulator(user: SimulatedUser, plan: Plan, pair: Pair, context: SweepCon
                 state=request.state,
             )
         except GraderFailure as failure:
-            raise TargetFailure(SIMULATOR_FAULT, f"the simulator '{simulator.name}' failed: {failure}") from failure
+            problem = f"the simulator '{simulator.name}' failed: {failure}"
+            raise SpeechFailure(TargetFailure(SIMULATOR_FAULT, problem), {"simulator": simulator.name}) from failure
         context.budget.spend(plan, of_reply(reply.usage))
         changed = {"state": reply.state} if reply.state is not None else {}
         facts = {"simulator": reply.grader, **_facts(reply), "seed": seed, **changed}

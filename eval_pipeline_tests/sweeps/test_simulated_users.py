@@ -65,6 +65,10 @@ def think(messages):
     return {"output": "<think>what now</think>", "usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": 0.5}
 
 
+def fall(messages):
+    raise RuntimeError("Oh no")
+
+
 def strict(messages):
     said = {"fault": "invented-fact", "why": "No parcel was named."}
     return {"output": json.dumps(said), "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
@@ -89,7 +93,7 @@ def dawdle(messages):
 def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
     (made.root / "talkers.py").write_text(FUNCTIONS)
-    names = ("answer", "play", "mumble", "stutter", "think", "dawdle", "strict")
+    names = ("answer", "play", "mumble", "stutter", "think", "fall", "dawdle", "strict")
     runners = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in names]
     made.write_runners(*runners)
     return made
@@ -239,6 +243,15 @@ def test_a_discarded_conversation_is_kept_with_what_its_simulator_used(folder: P
     ]
     columns = "lines, discarded_lines, fault_rate, conversations, discarded_conversations"
     assert folder.ask(f"SELECT {columns} FROM simulator_faults") == [(0, 3, 1.0, 1, 1)]
+
+
+def test_a_simulator_that_fails_without_a_reply_is_named(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    sweep(folder, simulator="fall")
+
+    columns = "simulator, lines, discarded_lines, fault_rate, discarded_conversations"
+    assert folder.ask(f"SELECT {columns} FROM simulator_faults") == [("fall", 0, 0, None, 1)]
 
 
 def test_what_judge_and_other_graders_spent_is_told_apart_and_unknown_costs_are_counted(folder: ProjectFolder) -> None:
