@@ -131,10 +131,20 @@ class ChatClient:
         Raises for an error inside a status 200 and for any other shape.
         """
         raise_reported(response)
-        if isinstance(response, dict) and self.wire.answers(response):
+        if isinstance(response, dict) and self._can_be_read(response):
             return response
         shown = to_json(response)[:200].decode(errors="replace")
         raise malformed(f"reply is not a response of the wire '{self.wire.name}': {shown}")
+
+    def _can_be_read(self, response: JsonMap) -> bool:
+        """Return whether a response is read without an error: any of its parts may be of a wrong type."""
+        try:
+            if self.wire.answers(response):
+                self.wire.read(response)
+                return True
+        except (AttributeError, LookupError, TypeError, ValueError):
+            pass
+        return False
 
     async def _read_stream(self, body: Body, started: float) -> tuple[JsonMap, float | None]:
         """Assemble a stream into its response object. Returns it with the time to the first token in ms."""

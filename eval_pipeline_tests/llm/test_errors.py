@@ -176,6 +176,8 @@ def test_an_error_inside_a_reply_of_status_200_is_an_error(wire: str, reply: dic
         ("anthropic", {"content": "4"}),
         ("gemini", {"candidates": []}),
         ("gemini", {"promptFeedback": {}}),
+        ("openai", {"choices": [{"message": 5}]}),
+        ("openai", {"choices": [{"message": {"content": "4", "tool_calls": [7]}}]}),
     ],
 )
 def test_what_is_no_response_of_the_wire_cannot_be_read(wire: str, reply: dict[str, Any]) -> None:
