@@ -121,6 +121,8 @@ class ResultSources:
             return self._filtered(read_result_file(path, name))
         if "/" in name:
             raise InputError(f"no file {name}")
+        if name in PLACES:
+            raise InputError(f"no runner '{name}'; the sweep is sweep:{name}")
         raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
 
     def newest(self, count: int, sweep: str | None = None) -> list[Results]:

@@ -28,6 +28,7 @@ def test_a_baseline_is_set_shown_replaced_and_cleared(project: CliProject) -> No
     none = project("baseline", "show")
     missing = project("compare", "baseline", "sweep:latest")
     project("baseline", "set", "previous", "--note", "before")
+    unmarked = project("compare", "baseline", "latest")
     first = sweeps(project)
     project("baseline", "set", "latest")
     second = sweeps(project)
@@ -37,6 +38,7 @@ def test_a_baseline_is_set_shown_replaced_and_cleared(project: CliProject) -> No
 
     assert (none.code, missing.code) == (3, 2)
     assert "eval-pipeline baseline set SWEEP" in missing.err
+    assert "no runner 'latest'; the sweep is sweep:latest" in unmarked.err
     assert set(first) == {("greetings", "greeter"), ("greetings", "parrot"), ("sums", "parrot")}
     assert second[("greetings", "greeter")] > first[("greetings", "greeter")]
     assert second[("sums", "parrot")] > first[("sums", "parrot")]

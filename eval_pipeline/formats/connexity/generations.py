@@ -5,7 +5,7 @@ Conversions go forward as the system's own migrations do, and back; what a form 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -42,6 +42,7 @@ _TABLES = {
 }
 EVERY_FIELD = tuple(dict.fromkeys(name for table in _TABLES.values() for name in table.names))
 """The fields of a case of any generation."""
+_OUTCOMES = "expected_outcomes"
 _ONLY_PAGE = ("persona", "initial_message", "max_turns")
 _ONLY_LATER = ("persona_context", "first_turn", "first_message", "source_call_id", "deleted_at", "company_id")
 
@@ -50,6 +51,8 @@ def generation_of(raw: Map, cursor: FieldCursor) -> Generation:
     """Return the generation of a case: that of the page where nothing shows another. Raises InputError for a mix."""
     page, later = _signs(raw, _ONLY_PAGE, dict), _signs(raw, _ONLY_LATER, list)
     if page and later:
+        if [_OUTCOMES] in (page, later):
+            raise cursor.error(_of_outcomes(page, later), _OUTCOMES)
         raise cursor.error(
             f"'{page[0]}' and '{later[0]}' belong to different generations of the format; "
             "use one: persona, initial_message, max_turns; or persona_context, first_turn, first_message",
@@ -63,7 +66,15 @@ def generation_of(raw: Map, cursor: FieldCursor) -> Generation:
 def _signs(raw: Map, names: tuple[str, ...], outcomes: type) -> list[str]:
     """Return the fields that show a generation: those only it has, and the kind of its outcomes."""
     present = [name for name in names if raw.get(name) is not None]
-    return [*present, *(["expected_outcomes"] if isinstance(raw.get("expected_outcomes"), outcomes) else [])]
+    return [*present, *([_OUTCOMES] if isinstance(raw.get(_OUTCOMES), outcomes) else [])]
+
+
+def _of_outcomes(page: Sequence[str], later: Sequence[str]) -> str:
+    """Return what is wrong with outcomes of the one form beside fields of the other."""
+    if later == [_OUTCOMES]:
+        other = _ONLY_LATER[0]
+        return f"expected an object of labels and values beside '{page[0]}', got a list; statements belong to '{other}'"
+    return f"expected a list of statements beside '{later[0]}', got an object; labels belong to '{_ONLY_PAGE[0]}'"
 
 
 def _calls(raw: Map) -> Iterator[Map]:

@@ -80,7 +80,8 @@ class ToolState:
             )
             answer = await tools.answer(request)
             if answer.is_error:
-                return state, f"the reference call of {call.tool} failed: {mapping(answer.output).get('error')}"
+                cure = "" if call.tool in self.tools else "; name its function under 'tools' of tool-state"
+                return state, f"the reference call of {call.tool} failed: {mapping(answer.output).get('error')}{cure}"
             state = answer.state if answer.state is not None else state
         return state, None
 

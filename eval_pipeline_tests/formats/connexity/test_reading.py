@@ -168,7 +168,10 @@ def test_names_of_the_environment_are_not_replaced_and_that_is_said_at_their_fie
             "expected_tool_calls[0].mock_responses[0].response: expected an object, got a list",
         ),
         ({"first_message": "hi"}, "belong to different generations of the format"),
-        ({"expected_outcomes": ["found"]}, "belong to different generations of the format"),
+        (
+            {"expected_outcomes": ["found"]},
+            "expected_outcomes: expected an object of labels and values beside 'persona', got a list",
+        ),
     ],
 )
 def test_a_wrong_field_is_an_error_with_its_place(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
