@@ -214,13 +214,8 @@ def _in_order(standings: Any) -> list[Standing]:
 def with_overall(boards: SuiteBoards) -> pl.DataFrame:
     """Return the standings of suites, then one per runner over the suites that all compared runners are ranked on,
     equally weighted; the others apart."""
-    by_runner: dict[str, list[Standing]] = {}
-    for standing in boards.standings.iter_rows(named=True):
-        by_runner.setdefault(standing["runner"], []).append(standing)
-    ranked = {
-        runner: [standing["suite"] for standing in own if standing["rank"] is not None]
-        for runner, own in by_runner.items()
-    }
+    by_runner = _by_runner(boards.standings)
+    ranked = _ranked_suites(by_runner)
     suites, runners = common_suites(ranked)
     rows = {runner: _overall_standing(own, set(suites)) for runner, own in by_runner.items()}
     for runner, row in rows.items():
@@ -229,6 +224,37 @@ def with_overall(boards: SuiteBoards) -> pl.DataFrame:
     _rank([rows[runner] for runner in runners], _overall_sums(boards.differences, suites, runners))
     overall = pl.DataFrame(_in_order(rows.values()), schema=STANDING_COLUMNS, orient="row")
     return pl.concat([boards.standings, overall])
+
+
+def of_sweeps(overall: pl.DataFrame, standings: pl.DataFrame) -> pl.DataFrame:
+    """Return overall standings with the newest sweeps that left these standings of suites as they are."""
+    by_runner = _by_runner(standings.select("runner", "suite", "rank", "sweep_id"))
+    suites, _ = common_suites(_ranked_suites(by_runner))
+    newest = {runner: _newest_sweep(_among(own, suites)) for runner, own in by_runner.items()}
+    return overall.with_columns(sweep_id=pl.col("runner").replace_strict(newest, return_dtype=pl.String))
+
+
+def _by_runner(standings: pl.DataFrame) -> dict[str, list[Standing]]:
+    by_runner: dict[str, list[Standing]] = {}
+    for standing in standings.iter_rows(named=True):
+        by_runner.setdefault(standing["runner"], []).append(standing)
+    return by_runner
+
+
+def _ranked_suites(by_runner: Mapping[str, Sequence[Standing]]) -> dict[str, list[str]]:
+    return {
+        runner: [standing["suite"] for standing in own if standing["rank"] is not None]
+        for runner, own in by_runner.items()
+    }
+
+
+def _among(own: Sequence[Standing], suites: Collection[str]) -> list[Standing]:
+    """Return the standings of a runner on the suites of the overall board; all, where it has none of them."""
+    return [row for row in own if row["suite"] in suites] or list(own)
+
+
+def _newest_sweep(rows: Sequence[Standing]) -> str | None:
+    return max(_known(rows, "sweep_id"), default=None)
 
 
 def _overall_sums(
@@ -252,7 +278,7 @@ def _overall_sums(
 def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Standing:
     """Return the mean over suites. The intervals take the suites as independent: the distances from each suite's value
     to the ends of its interval are added in quadrature (Zou and Donner 2008, Statistics in Medicine 27)."""
-    chosen = [row for row in own if row["suite"] in suites] or list(own)
+    chosen = _among(own, suites)
     sums = {name: sum(row[name] for row in chosen) for name in _SUMMED}
     known = {name: _known_sum(chosen, name) for name in _SUMMED_WHERE_KNOWN}
     means = {name: mean(list(_known(chosen, name))) for name in ("pass_rate_worst", "pass_rate_best")}
@@ -268,7 +294,7 @@ def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Stand
         "runner": chosen[0]["runner"],
         "suites": len(chosen),
         "coverage": sums["graded"] / sums["planned"] if sums["planned"] else None,
-        "sweep_id": max(_known(chosen, "sweep_id"), default=None),
+        "sweep_id": _newest_sweep(chosen),
         "oldest_answer_at": min(_known(chosen, "oldest_answer_at"), default=None),
         "newest_answer_at": max(_known(chosen, "newest_answer_at"), default=None),
     }

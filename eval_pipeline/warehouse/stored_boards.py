@@ -7,13 +7,14 @@ of all of that. The newest board has its standings, `runner_differences` the sum
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS, SuiteBoards
+from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS
 from eval_pipeline.warehouse.store import Warehouse
 
 _CHOSEN = """
@@ -40,10 +41,11 @@ _COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_TEXTS))}) FROM pair_statis
 _LIST = f"SELECT statistics_id, {{}} FROM pair_statistics {_OF_IDS}"
 _CASES_AT_ONCE = 400_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
-_STANDINGS = f"""
-    SELECT * FROM leaderboards SEMI JOIN {_KEYS} USING (suite, board_key)
-    WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)"""
+_NEWEST = "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
 _DIFFERENCES = f"SELECT * FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key)"
+_SUMS = (
+    f"SELECT suite, count(*) AS sums FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key) GROUP BY suite"
+)
 _OF_NOW = ("statistics_id", "sweep_id")
 """What a stored standing gets from the newest sweep that left its numbers as they are."""
 
@@ -96,19 +98,47 @@ def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield part.drop("group")
 
 
-def stored_boards(warehouse: Warehouse, chosen: pl.DataFrame, keys: Mapping[str, str]) -> SuiteBoards:
-    """Return the boards of suites that the newest board has with these keys; the other suites are left out."""
-    values = [list(keys), list(keys.values())]
-    standings, differences = warehouse.frame(_STANDINGS, values), warehouse.frame(_DIFFERENCES, values)
+def overall_key(keys: Mapping[str, str]) -> str:
+    """Return the identity of all that the overall board is computed from: the boards of suites, by their keys."""
+    return fingerprint(sorted(keys.items()))[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBoard:
+    """What the newest board has of a board with other keys: `standings` of suites that did not change, by suite, best
+    first, and the `overall` ones, none where anything of it changed."""
+
+    standings: pl.DataFrame
+    overall: pl.DataFrame
+
+    @property
+    def suites(self) -> set[str]:
+        """The suites that did not change."""
+        return set(self.standings["suite"])
+
+
+def stored_board(warehouse: Warehouse, chosen: pl.DataFrame, keys: Mapping[str, str]) -> StoredBoard:
+    """Return what the newest board has of suites with these keys; a suite without all of its sums is left out."""
+    newest, sums = warehouse.frame(_NEWEST), warehouse.frame(_SUMS, _lists(keys))
+    key = pl.col("suite").replace_strict(keys, default=None, return_dtype=pl.String)
+    standings = newest.filter(pl.col("scope") == "suite", pl.col("board_key") == key)
     ranked = standings.group_by("suite").agg(pl.col("rank").is_not_null().sum().cast(pl.Int64).alias("n"))
-    counts = ranked.join(differences.group_by("suite").agg(pl.len().alias("sums")), on="suite", how="left")
+    counts = ranked.join(sums, on="suite", how="left")
     whole = counts.filter(pl.col("n") * (pl.col("n") - 1) // 2 == pl.col("sums").fill_null(0)).select("suite")
     of_now = standings.drop(_OF_NOW).join(chosen.select("suite", "runner", *_OF_NOW), on=["suite", "runner"])
     rows = of_now.join(whole, on="suite", how="semi").sort("suite", "rank", "runner", nulls_last=True)
-    return SuiteBoards(
-        _typed(rows, STANDING_COLUMNS),
-        _typed(differences.join(whole, on="suite", how="semi"), DIFFERENCE_COLUMNS),
-    )
+    is_same = pl.col("board_key") == overall_key(keys)
+    overall = newest.filter(pl.col("scope") == "overall", is_same).sort("rank", "runner", nulls_last=True)
+    return StoredBoard(_typed(rows, STANDING_COLUMNS), _typed(overall, STANDING_COLUMNS))
+
+
+def stored_differences(warehouse: Warehouse, keys: Mapping[str, str]) -> pl.DataFrame:
+    """Return the sums of differences between runners on the boards of suites with these keys."""
+    return _typed(warehouse.frame(_DIFFERENCES, _lists(keys)), DIFFERENCE_COLUMNS)
+
+
+def _lists(keys: Mapping[str, str]) -> list[list[str]]:
+    return [list(keys), list(keys.values())]
 
 
 def _typed(frame: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -120,7 +150,7 @@ def store_differences(warehouse: Warehouse, fresh: pl.DataFrame, keys: Mapping[s
     with warehouse.transaction() as connection:
         connection.execute(
             f"DELETE FROM runner_differences WHERE (suite, board_key) NOT IN {_KEYS}",
-            [list(keys), list(keys.values())],
+            _lists(keys),
         )
         rows = fresh.with_columns(board_key=pl.col("suite").replace_strict(keys, return_dtype=pl.String))
         warehouse.write("runner_differences", rows.iter_rows(named=True))

@@ -383,7 +383,7 @@ TABLES: tuple[Table, ...] = (
         ("rank_worst", "INTEGER", "Worst rank that they leave open"),
         ("grading_cost_usd", "DOUBLE", "Money of graders, beside cost_usd; sum over plans whose is known; NULL: none"),
         ("incomplete", "BIGINT", "Part of graded: plans whose session a time or step limit ended"),
-        ("board_key", "VARCHAR", "Identity of all that the suite's standings were computed from; NULL: overall"),
+        ("board_key", "VARCHAR", "Identity of all that the standings were computed from; NULL: of an older version"),
         ("effective_cases", "DOUBLE", "How many graded cases of one weight tell as much; NULL: all count the same"),
     ),
     _table(

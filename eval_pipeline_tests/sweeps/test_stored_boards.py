@@ -102,3 +102,19 @@ def test_nothing_of_a_deleted_runner_stays_among_the_differences(folder: Project
     delete_stored(folder.session().store, "runner", ["y"], dry_run=False)
 
     assert folder.ask("SELECT count(*) FROM runner_differences") == [(0,)]
+
+
+def test_the_overall_board_is_ranked_again_only_when_a_suite_changed(folder: ProjectFolder) -> None:
+    first = new_board(folder)
+    folder.sweep_once("sums", "x")
+
+    with patch("eval_pipeline.sweeps.boards.with_overall", side_effect=AssertionError("ranked again")):
+        second = new_board(folder)
+    folder.write_answers(a="nothing")
+    folder.sweep_once("sums", "x", refresh="all")
+    third = new_board(folder)
+
+    rates = [board.filter(scope="overall", runner="x")["pass_rate"].item() for board in (first, second, third)]
+    assert rates == [1.0, 1.0, 0.75]
+    newest = second.filter(runner="x").group_by("scope").agg(pl.col("sweep_id").max()).sort("scope")
+    assert newest["sweep_id"].n_unique() == 1
