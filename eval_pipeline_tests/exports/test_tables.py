@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -80,6 +81,14 @@ def test_markdown_has_rates_with_intervals_beside_what_could_not_be_graded() -> 
     assert "| maths/b | solver | 1 | failed | =1\\+1 &#124; \\*no\\* |" in text
 
 
+def test_markdown_has_a_runner_without_a_rate_last() -> None:
+    ungraded = a_record(runner="absent", verdict=a_verdict(Status.ERROR), report=None)
+
+    text = exported("markdown", ungraded, a_record(case="b", verdict=a_verdict(Status.FAILED)))[""].decode()
+
+    assert text.index("| solver | 0.0 %") < text.index("| absent | – ")
+
+
 @pytest.fixture
 def files() -> dict[str, Any]:
     """The two files of Every Eval Ever, by what they are."""
@@ -104,6 +113,14 @@ def test_an_aggregate_has_rates_with_their_intervals_and_names_its_samples(files
     assert set(rate["score_details"]["uncertainty"]["confidence_interval"]) == {
         "lower", "upper", "confidence_level", "method",
     }  # fmt: skip
+
+
+def test_an_aggregate_without_a_score_names_no_samples() -> None:
+    unscored = replace(a_verdict(Status.PASSED), score=None)
+
+    ((_, aggregate),) = exported("every-eval-ever", a_record(verdict=unscored)).items()
+
+    assert "detailed_evaluation_results" not in json.loads(aggregate)
 
 
 def test_samples_are_graded_plans_with_their_session(files: dict[str, Any]) -> None:
