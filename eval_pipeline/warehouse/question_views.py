@@ -36,8 +36,8 @@ class QuestionView(NamedTuple):
 _OK = "status IN ('passed', 'expected-failed')"
 _PASSED = f"CASE WHEN {_OK} THEN 1.0 WHEN status <> 'error' THEN 0.0 END"
 _RETRYABLE = (RATE_LIMITED, SERVER_ERROR, CONNECTION, TIMEOUT, CANCELLED, BUDGET_EXCEEDED, STOPPED)
-"""Classes of failures that the same call may be without at another time."""
-_LISTED = ", ".join(f"'{each.id}'" for each in _RETRYABLE)
+"""Failure classes of calls that may succeed at another time."""
+_RETRYABLE_IDS = ", ".join(f"'{each.id}'" for each in _RETRYABLE)
 _STAGE = f"""
            CASE failure_class WHEN '{WORKSPACE.id}' THEN 'workspace' WHEN '{WORKSPACE_BOOTSTRAP.id}' THEN 'workspace'
                 WHEN '{NORMALIZATION.id}' THEN 'normalization'
@@ -173,7 +173,7 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         "Current plans that did not pass, alike ones together: stage, cause, who has to act, may another try help.",
         f"""
     SELECT {_STAGE} AS stage, failure_class AS cause, any_value(failure_label) AS failure_label,
-           failure_origin AS owner, coalesce(failure_class IN ({_LISTED}), false) AS retryable,
+           failure_origin AS owner, coalesce(failure_class IN ({_RETRYABLE_IDS}), false) AS retryable,
            {_SIGNATURE} AS signature, count(*) AS plans, count(DISTINCT suite) AS suites,
            count(DISTINCT runner) AS runners, min(decided_at) AS first_at, max(decided_at) AS last_at,
            first(reason ORDER BY decided_at, suite, case_id) AS example

@@ -133,13 +133,13 @@ def stored_executions(
 ) -> dict[PairKey, dict[str, StoredExecution]]:
     """Return the stored executions of these pairs, by plan key; `rules` are those of sessions that a limit ended."""
 
-    def known(connection: Connection) -> dict[PairKey, dict[str, StoredExecution]]:
+    def read(connection: Connection) -> dict[PairKey, dict[str, StoredExecution]]:
         known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
         for pair, stored in _stored(connection, _OF_PLANS, dict.fromkeys(pairs, NONE_COUNTS) | dict(rules or {})):
             known[pair][stored.key] = stored
         return known
 
-    return warehouse.read(known) if pairs and warehouse.exists() else {pair: {} for pair in pairs}
+    return warehouse.read(read) if pairs and warehouse.exists() else {pair: {} for pair in pairs}
 
 
 def retried_answers(

@@ -96,7 +96,7 @@ def _samples(
 def _requests(row: JsonMap) -> list[tuple[Any, Any]]:
     """Return the arguments of each request: the context, and the continuation or the settings."""
     given = row.get("arguments")
-    each = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else []
+    each = list(given.values()) if isinstance(given, dict) else _listed(given)
     pairs = [list(item.values()) if isinstance(item, dict) else item for item in each]
     return [(pair[0], pair[1] if len(pair) > 1 else None) for pair in pairs if isinstance(pair, list) and pair]
 
@@ -106,7 +106,7 @@ def _answers(row: JsonMap, requests: Sequence[tuple[Any, Any]]) -> list[tuple[st
 
     The second value is whether the model wrote it.
     """
-    responses = row.get("resps") or []
+    responses = _listed(row.get("resps"))
     texts = responses[0] if responses and isinstance(responses[0], list) else responses
     if texts and all(isinstance(text, str) for text in texts):
         return [(text, True) for text in texts]
@@ -116,6 +116,11 @@ def _answers(row: JsonMap, requests: Sequence[tuple[Any, Any]]) -> list[tuple[st
         return [(None, False)]
     chosen = requests[max(known)[1]][1]
     return [(chosen.strip() if isinstance(chosen, str) else None, False)]
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return a list; an empty one for anything else."""
+    return value if isinstance(value, list) else []
 
 
 def _likelihood(response: Any) -> float | None:
@@ -163,7 +168,7 @@ def _scores(rows: Sequence[JsonMap], has_filters: bool, answers: int) -> Iterato
         named = f",{filter_}" if has_filters else ""
         parts = [f"of {to_json(row.get('filtered_resps')).decode()[:200]}"] if has_filters else []
         text = ", ".join([*parts, *([f"one score for {answers} answers"] if answers > 1 else [])])
-        for metric in row.get("metrics") or ():
+        for metric in (name for name in _listed(row.get("metrics")) if isinstance(name, str)):
             yield recorded_score(f"{metric}{named}", row.get(metric), text)
 
 

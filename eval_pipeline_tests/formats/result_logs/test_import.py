@@ -217,6 +217,18 @@ def test_a_broken_log_in_a_folder_is_reported_and_other_files_are_not(cli_projec
     assert "odd.json" not in made.err
 
 
+@pytest.mark.parametrize("row", [{"resps": 5}, {"resps": {"a": 1}}, {"metrics": True}, {"metrics": [[], {}]}], ids=str)
+def test_a_sample_of_lm_eval_with_odd_fields_has_no_answer_and_no_scores(
+    tmp_path: Path, row: dict[str, object]
+) -> None:
+    path = tmp_path / "samples_sums_2026-11-23T10-00-00.jsonl"
+    path.write_text(json.dumps({"doc_id": 1, "arguments": [["2+2?", {}]], **row}))
+
+    (sample,) = RESULT_LOGS.get("lm-eval").samples(path)
+
+    assert (sample.report.final_output, sample.scores) == (None, ())
+
+
 @pytest.mark.parametrize(("limit", "failure"), [("time", "timeout"), ("token", "max-steps"), ("operator", "cancelled")])
 def test_a_limit_of_inspect_has_the_class_of_its_kind(tmp_path: Path, limit: str, failure: str) -> None:
     sample = {"id": 1, "epoch": 1, "input": "?", "limit": {"type": limit, "limit": 3}}
