@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
@@ -102,6 +103,8 @@ def _show_failures(console: Console, failed: FailedCases) -> None:
             print_line(console, f"  {case.suite}/{case.case_id} × {case.runner}{tried}")
             for line in (case.reason or "no reason is stored").splitlines():
                 print_line(console, f"    {line}")
+            if case.workspace is not None:
+                print_line(console, f"    workspace: {show_path(Path(case.workspace))}")
             print_line(console, f"    {case.command}", style="dim")
     if failed.hidden:
         print_line(console, f"… and {counted(failed.hidden, 'more case')}: eval-pipeline show --failed")

@@ -83,6 +83,8 @@ class _View:
         self._field("reason", row.verdict.reason)
         if row.error:
             self._field("error", row.error)
+        for name, output in row.hooks.items() if row.error else ():
+            self._section(f"output of {name}", str(output))
         self._answer(row)
         if report is not None:
             self._section("tool calls", "\n".join(self._tools(report.tool_uses)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
 from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate, of_decision
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pass_rates import PassRate
@@ -183,6 +185,8 @@ def _show_case(console: Console, case: FailedCase) -> None:
     which = escape_controls(f"  {case.runner}  {case.label}{repetitions}")
     console.print(Text.assemble((name, "red"), which), soft_wrap=True)
     print_one_line(console, f"    {' '.join((case.reason or 'no reason is stored').split())}")
+    if case.workspace is not None:
+        print_line(console, f"    workspace: {show_path(Path(case.workspace))}", style="dim")
 
 
 def show_ending(console: Console, end: Ending) -> None:

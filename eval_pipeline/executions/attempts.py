@@ -316,6 +316,7 @@ def build_execution(state: PlanState, result: RawExecution | TargetFailure, now:
         raw=result.raw if isinstance(result, TargetFailure) else result,
         failure_class=failure.failure.id if failure is not None else None,
         error=str(failure) if failure is not None else None,
+        workspace=failure.workspace if failure is not None else None,
     )
 
 

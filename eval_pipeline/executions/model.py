@@ -225,7 +225,7 @@ class TargetFailure(Exception):
     """An attempt that did not complete: raised by adapters, turned into a row by the engine.
 
     `raw` holds the partial output. `retryable` is whether another attempt may succeed; `closes_runner` whether every
-    other plan of the runner would fail in the same way.
+    other plan of the runner would fail in the same way. `workspace` is the record of one that could not be prepared.
     """
 
     def __init__(
@@ -238,6 +238,7 @@ class TargetFailure(Exception):
         retry_after_s: float | None = None,
         raw: RawExecution | None = None,
         closes_runner: bool = False,
+        workspace: WorkspaceTrace | None = None,
     ) -> None:
         super().__init__(message)
         self.failure = failure
@@ -246,3 +247,4 @@ class TargetFailure(Exception):
         self.retry_after_s = retry_after_s
         self.raw = raw
         self.closes_runner = closes_runner
+        self.workspace = workspace

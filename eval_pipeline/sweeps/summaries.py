@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -95,7 +96,10 @@ def by_reason(errors: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCase:
-    """A case that a runner did not pass: `failed` of its `repetitions`, with class and reason of the first of them."""
+    """A case that a runner did not pass: `failed` of its `repetitions`, with class and reason of the first of them.
+
+    `workspace` is the folder it worked in, or should have, where that was kept.
+    """
 
     suite: str
     case_id: str
@@ -106,6 +110,7 @@ class FailedCase:
     failed: int
     repetitions: int
     failure_label: str | None = None
+    workspace: str | None = None
 
     @property
     def label(self) -> str:
@@ -155,8 +160,18 @@ def failed_cases(
     frame = queries.failed_cases(
         warehouse, by_case, cases=selected.ids, tags=selected.tags, without=_without(outcomes, selected), most=most
     )
-    cases = tuple(FailedCase(**row) for row in frame.drop("total").iter_rows(named=True))
+    places = queries.workspace_places(warehouse, frame["execution_id"].to_list())
+    cases = tuple(
+        FailedCase(**row, workspace=_existing(places.get(execution_id)))
+        for execution_id, row in zip(
+            frame["execution_id"], frame.drop("total", "execution_id").iter_rows(named=True), strict=True
+        )
+    )
     return FailedCases(cases=cases, total=frame["total"][0] if cases else 0)
+
+
+def _existing(folder: str | None) -> str | None:
+    return folder if folder is not None and Path(folder).is_dir() else None
 
 
 def _without(outcomes: Sequence[PairOutcome], selected: CaseFilter) -> set[tuple[str, str]]:

@@ -42,7 +42,8 @@ _FAILED_CASES = """
                first(status ORDER BY repetition) FILTER (bad) AS status,
                first(failure_class ORDER BY repetition) FILTER (bad) AS failure_class,
                first(reason ORDER BY repetition) FILTER (bad) AS reason,
-               first(failure_label ORDER BY repetition) FILTER (bad) AS failure_label
+               first(failure_label ORDER BY repetition) FILTER (bad) AS failure_label,
+               first(execution_id ORDER BY repetition) FILTER (bad) AS execution_id
         FROM chosen GROUP BY suite, runner, case_id HAVING bool_or(bad))
     SELECT * EXCLUDE (by_case), (count(*) OVER ())::BIGINT AS total FROM counted c
     {settled}
@@ -223,7 +224,7 @@ def failed_cases(
     most: int,
 ) -> pl.DataFrame:
     """Return the cases of these pairs of which a current verdict is not as expected: columns suite, runner, case_id,
-    repetitions, failed, status, failure_class, reason, failure_label, total.
+    repetitions, failed, status, failure_class, reason, failure_label, execution_id (of the first of them), total.
 
     The value of a pair is whether its repetitions become one result per case; then a case that passed by the strategy
     of its suite is left out. `cases` and `tags` narrow the cases down, `without` has suite and id of those to
@@ -234,6 +235,13 @@ def failed_cases(
     # The view `case_results` costs as much as all the rest: it is left out where no suite needs it.
     query = _FAILED_CASES.format(settled=_NOT_SETTLED if any(by_case.values()) else "")
     return warehouse.frame(query, values)
+
+
+def workspace_places(warehouse: Warehouse, executions: Sequence[str]) -> dict[str, str]:
+    """Return the folder of the workspace of each of these executions that has one; it may be deleted since."""
+    query = """SELECT execution_id, json_extract_string(workspace, '$.path') AS path FROM target_executions
+               WHERE execution_id IN (SELECT unnest($1::VARCHAR[])) AND path IS NOT NULL"""
+    return dict(warehouse.frame(query, [list(executions)]).iter_rows())
 
 
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:

@@ -18,6 +18,14 @@ assertions: [{name: polite, type: icontains, value: hello}]
 tests: [{id: ann, input: Ann}, {id: nobody, input: nobody}]
 """
 
+UNPREPARED = """\
+name: greetings
+execution: {targets: [greeter]}
+workspace: {isolation: per_test, hooks: {before_each: {command: [sh, -c, "cd $0; touch begun; echo no network; \
+echo no disk; exit 3", "{{workspace_path}}"]}}}
+tests: [{id: ann, input: Ann, assertions: [{type: equals, value: no}]}]
+"""
+
 
 @pytest.fixture(scope="module")
 def one_failed(tmp_path_factory: pytest.TempPathFactory) -> Answer:
@@ -37,6 +45,22 @@ def test_a_run_ends_with_the_cases_that_failed_and_why(one_failed: Answer) -> No
 def test_a_run_says_why_it_exits_1(one_failed: Answer) -> None:
     assert one_failed.code == 1
     assert one_failed.err.splitlines()[-1] == "exit 1: greetings × greeter: 1 failed of 3 cases"
+
+
+def test_a_failed_bootstrap_ends_with_its_folder_and_show_prints_its_output(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    cli_project = make_cli_project(tmp_path_factory.mktemp("bootstrap"), {"suites/greetings.yaml": UNPREPARED})
+
+    answer = cli_project("run", "suites/greetings.yaml", "--quiet")
+
+    lines = answer.err.splitlines()
+    assert lines[lines.index("not passed: 1") + 1].split()[-2:] == ["Workspace", "bootstrap"]
+    (place,) = (line.split(": ", 1)[1] for line in lines if line.startswith("    workspace: "))
+    assert (cli_project.root / place / "begun").exists()
+    shown = cli_project("show", "greetings/ann").out
+    assert "output of before_each\n  no network\n  no disk\n" in shown
+    assert place in shown
 
 
 def test_a_run_in_which_everything_passes_ends_quietly(cli_project: CliProject) -> None:

@@ -3,6 +3,7 @@ also those that are added later."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,33 @@ def test_a_workspace_that_cannot_be_prepared_makes_the_case_an_error(folder: Pro
     ((failure, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
     assert failure == "workspace-bootstrap"
     assert "no disk" in error
+
+
+@pytest.mark.parametrize("hook", ["before_each", "before_all"])
+def test_a_failed_bootstrap_leaves_its_whole_output_and_its_folder(folder: ProjectFolder, hook: str) -> None:
+    lines = "import sys; print('first line'); print('x' * 5_000); sys.exit('no disk')"
+    command = ["python3", "-c", lines]
+    write_suite(folder, "one", isolation="per_test", hooks={hook: {"command": command}})
+
+    folder.sweep_once()
+
+    ((stored,),) = folder.ask("SELECT workspace FROM target_executions")
+    workspace = json.loads(stored)
+    assert workspace["hooks"][hook].startswith("first line\nxxx")
+    assert workspace["hooks"][hook].endswith("no disk\n")
+    assert (Path(workspace["path"]) / "notes.txt").read_text() == "begun\n"
+
+
+def test_a_failed_bootstrap_of_a_shared_workspace_names_the_same_folder_for_every_case(folder: ProjectFolder) -> None:
+    command = ["python3", "-c", "raise SystemExit('no disk')"]
+    write_suite(folder, "one", "two", isolation="shared", hooks={"before_all": {"command": command}})
+
+    folder.sweep_once()
+
+    rows = folder.ask("SELECT workspace->>'path', workspace->'hooks'->>'before_all' FROM target_executions")
+    assert rows[0] == rows[1]
+    assert Path(rows[0][0]).is_dir()
+    assert rows[0][1] == "no disk\n"
 
 
 def test_nothing_is_left_of_workspaces_whose_cases_passed(folder: ProjectFolder) -> None:

@@ -27,7 +27,14 @@ _TAIL = 1_000
 
 
 class HookFailure(Exception):
-    """A hook failed, timed out or could not be started; the message names the hook and the cause."""
+    """A hook failed, timed out or could not be started; the message names the hook and the cause.
+
+    `output` is what it printed: the last 64 KiB of standard output, then of standard error.
+    """
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class BootstrapFailure(HookFailure):
@@ -87,9 +94,9 @@ async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path,
         return await _run_hook(name, hook, payload, folder=folder, scratch=scratch)
     except HookFailure as error:
         if hook.bootstrap:
-            raise BootstrapFailure(f"bootstrap: {error}") from error
+            raise BootstrapFailure(f"bootstrap: {error}", error.output) from error
         if "before" in name:
-            raise BootstrapFailure(str(error)) from error
+            raise BootstrapFailure(str(error), error.output) from error
         raise
 
 
@@ -110,12 +117,14 @@ async def _run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path
                 stdin=to_json({key: getattr(payload, key) for key in payload.__slots__ if key != "runner_id"}),
             )
         if completed.exit_code != 0:
-            raise HookFailure(f"{name} hook failed: {_exit_text(completed.exit_code)}{_output_tail(scratch)}")
+            problem = f"failed: {_exit_text(completed.exit_code)}"
+            raise HookFailure(f"{name} hook {problem}{_output_tail(scratch)}", _output(scratch))
         return _end(completed.stdout, MOST_OUTPUT)
     except TimeoutError:
-        raise HookFailure(f"{name} hook did not end within {limit_s:g} s{_output_tail(scratch)}") from None
+        problem = f"did not end within {limit_s:g} s"
+        raise HookFailure(f"{name} hook {problem}{_output_tail(scratch)}", _output(scratch)) from None
     except OutputLimitExceeded as error:
-        raise HookFailure(f"{name} hook: {error}") from None
+        raise HookFailure(f"{name} hook: {error}", _output(scratch)) from None
     except (OSError, ValueError) as error:
         raise HookFailure(f"{name} hook cannot be started in {cwd}: {error}") from error
     finally:
@@ -130,6 +139,11 @@ def _output_tail(scratch: Path) -> str:
     """Return `: ` and the end of standard error, or of standard output if that is empty."""
     tail = next((text for name in ("stderr", "stdout") if (text := _end(scratch / name, _TAIL).strip())), "")
     return f": {tail}" if tail else ""
+
+
+def _output(scratch: Path) -> str:
+    """Return the ends of both outputs, 64 KiB of each."""
+    return "".join(_end(scratch / name, MOST_OUTPUT) for name in ("stdout", "stderr"))
 
 
 def _end(path: Path, most: int) -> str:

@@ -18,7 +18,7 @@ from types import TracebackType
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread, is_cancelled
-from eval_pipeline.executions.workspaces.hooks import case_payload, failure_of_workspace
+from eval_pipeline.executions.workspaces.hooks import case_payload
 from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, is_per_case, provider_for
 from eval_pipeline.executions.workspaces.requirements import missing
 from eval_pipeline.executions.workspaces.snapshots import MOST_BYTES
@@ -176,7 +176,7 @@ class Workspace:
         try:
             await self._run("before_each")
         except FAILURES as error:
-            raise TargetFailure(failure_of_workspace(error), str(error)) from error
+            raise self._dir.unprepared(error) from error
         try:
             self._baseline = await self._dir.snapshot()
             self._dir.first = self._dir.first or self._baseline

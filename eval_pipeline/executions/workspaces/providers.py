@@ -18,7 +18,6 @@ from eval_pipeline.executions.workspaces.known_copies import Origin, moment_afte
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, existing_checkout
 from eval_pipeline.executions.workspaces.workspace_dir import WorkspaceDir, WorkspaceManager
-from eval_pipeline.failures import FailureClass
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
@@ -72,7 +71,7 @@ class PerCaseProvider:
         try:
             workspace = await _temporary(self._manager, spec, names, clone=self._manager.copy_clone, fresh=True)
         except FAILURES as error:
-            raise TargetFailure(failure_of_workspace(error), str(error)) from error
+            raise _unprepared(error) from error
         try:
             await _before_all(self._manager, workspace, spec, plan.case)
         except TargetFailure:
@@ -116,7 +115,7 @@ class SharedProvider:
         self._free: list[WorkspaceDir] = []
         self._all: list[WorkspaceDir] = []
         self._pending = 0
-        self._failure: tuple[FailureClass, str] | None = None
+        self._failure: TargetFailure | None = None
         self._changed = asyncio.Condition()
 
     async def acquire(self, plan: Plan) -> WorkspaceDir:
@@ -150,7 +149,7 @@ class SharedProvider:
         while True:
             async with self._changed:
                 if self._failure is not None:
-                    raise TargetFailure(*self._failure)
+                    raise _again(self._failure)
                 if self._free:
                     return self._free.pop()
                 if len(self._all) + self._pending >= self.most:
@@ -172,11 +171,10 @@ class SharedProvider:
             self._all.append(workspace)
             await _before_all(self._manager, workspace, self._spec, self._case)
         except (TargetFailure, *FAILURES) as error:
-            class_ = error.failure if isinstance(error, TargetFailure) else failure_of_workspace(error)
-            self._failure = class_, str(error)
             if workspace is not None:
                 workspace.failed = True
-            raise TargetFailure(*self._failure) from error
+            self._failure = _unprepared(error)
+            raise _again(self._failure) from error
         finally:
             self._pending -= 1
             async with self._changed:
@@ -208,6 +206,15 @@ class Pooled(SharedProvider):
             return None
         _LOG.warning("all slots of the workspace pool are in use; working in a temporary workspace")
         return await self._temporary()
+
+
+def _unprepared(error: Exception) -> TargetFailure:
+    return error if isinstance(error, TargetFailure) else TargetFailure(failure_of_workspace(error), str(error))
+
+
+def _again(failure: TargetFailure) -> TargetFailure:
+    """Return the failure for another case: an exception that is raised twice collects both traces."""
+    return TargetFailure(failure.failure, str(failure), workspace=failure.workspace)
 
 
 async def _temporary(
@@ -261,7 +268,7 @@ async def _before_all(
         await workspace.run("before_all", spec, suite_payload("before_all", workspace.folder, manager.sweep_id, case))
         await workspace.record_clean_state()
     except FAILURES as error:
-        raise TargetFailure(failure_of_workspace(error), str(error)) from error
+        raise workspace.unprepared(error) from error
 
 
 async def after_all(manager: WorkspaceManager, workspace: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:

@@ -14,13 +14,14 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from eval_pipeline.errors import error_text
+from eval_pipeline.executions.model import TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.session_folders import lasting_folder
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import copy_folder, folder_beneath
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.hooks import HookFailure, HookPayload, run_hook
+from eval_pipeline.executions.workspaces.hooks import HookFailure, HookPayload, failure_of_workspace, run_hook
 from eval_pipeline.executions.workspaces.known_copies import Origin
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset
@@ -158,9 +159,7 @@ class WorkspaceDir:
         name = f"target_{name}"
         payload = replace(payload, test_id=f"__{name}__") if name.endswith("all") else payload
         try:
-            self.hook_output[name] = await run_hook(
-                name, hook, payload, folder=spec.folder, scratch=self._manager.scratch()
-            )
+            await self._run_hook(name, hook, spec, payload)
         except HookFailure as error:
             if "before" in name:
                 raise
@@ -173,8 +172,16 @@ class WorkspaceDir:
         if hook.resets and not self.fresh and (self.repositories or name != "before_all"):
             await self.reset(strict=hook.reset == "strict")
         if hook.command:
-            scratch = self._manager.scratch()
+            await self._run_hook(name, hook, spec, payload)
+
+    async def _run_hook(self, name: str, hook: Hook, spec: WorkspaceSpec, payload: HookPayload) -> None:
+        """Run a hook and keep its output, also that of one that fails. Raises HookFailure."""
+        scratch = self._manager.scratch()
+        try:
             self.hook_output[name] = await run_hook(name, hook, payload, folder=spec.folder, scratch=scratch)
+        except HookFailure as error:
+            self.hook_output[name] = error.output
+            raise
 
     async def record_clean_state(self) -> None:
         """Take the snapshot that a reset restores when there are no repositories. Raises OSError."""
@@ -214,6 +221,12 @@ class WorkspaceDir:
         """
         keep = self._manager.keep
         return self.permanent or (self._slot is None and (keep == "always" or (failed and keep == "failures")))
+
+    def unprepared(self, error: Exception) -> TargetFailure:
+        """Return the failure of an attempt whose folder could not be prepared: where it stays, and hooks' output."""
+        kept = self.is_kept(failed=True)
+        trace = WorkspaceTrace(place=self.place if kept else None, kept=kept, hooks=dict(self.hook_output))
+        return TargetFailure(failure_of_workspace(error), str(error), workspace=trace)
 
     async def release(self) -> None:
         """Release the folder: free its slot, or keep or remove it."""
