@@ -50,7 +50,7 @@ def check(row: Row, seen: Observation) -> None:
 
 
 def _parsed(row: Row) -> SuiteFile:
-    names = re.findall(r'"(?:file://)?([\w./-]+\.md)"', json.dumps(row.data["raw_test"]))
+    names = re.findall(r'"(?:file://)?([\w./-]+\.(?:md|ts))"', json.dumps(row.data["raw_test"]))
     execution = dict(row.data["suite_execution"] or {})
     top = {"assertions": execution.pop("assertions")} if "assertions" in execution else {}
     targets = re.findall(r'"target": "([^"]+)"', json.dumps(row.data["raw_test"]))

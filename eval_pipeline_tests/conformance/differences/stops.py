@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY_FAILED, STOPPED, WORKSPACE, FailureClass
+from eval_pipeline.failures import (
+    BUDGET_EXCEEDED,
+    DEPENDENCY_FAILED,
+    STOPPED,
+    WORKSPACE,
+    WORKSPACE_BOOTSTRAP,
+    FailureClass,
+)
 from eval_pipeline_tests.conformance.agentv_tests import SANDBOX, hook_of, is_stop, output_of, stop_of
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Difference, Expected, Observations, refuses
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 _CLASSES: Mapping[str, FailureClass] = {
-    "script_error": WORKSPACE,
-    "setup_error": WORKSPACE,
+    "script_error": WORKSPACE_BOOTSTRAP,
+    "setup_error": WORKSPACE_BOOTSTRAP,
     "clone_error": WORKSPACE,
     "local_path_not_found": WORKSPACE,
     "budget_exceeded": BUDGET_EXCEEDED,
