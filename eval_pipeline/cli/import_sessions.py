@@ -30,6 +30,7 @@ from eval_pipeline.cli.imported_results import (
     describe,
     find_files,
     format_named,
+    name_runners,
     read_results,
     result_files,
     write_results,
@@ -171,6 +172,7 @@ def _import_results(
         print_rows(table_console(), columns, list(describe(result)), Layout(prose=True))
         return
     files = result_files(system, project)
+    name_runners(result, files)
     if not force:
         check_free(result.tasks, files)
     for line in write_results(result, files):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,11 @@ def _add(result: ResultImport, sample: RecordedSample, file: Path, suite: str | 
     if known["input"] != case["input"]:
         result.skipped.append(f"{show_path(file)}: case '{sample.case_id}' of {name} has another input than before")
         return
-    runner = task.runners.setdefault(sample.runner, slug(sample.runner) + "-recorded")
+    task.runners.setdefault(sample.runner, f"{slug(sample.runner)}-recorded")
     task.repetitions = max(task.repetitions, sample.repetition)
     for score in sample.scores:
         task.scores.setdefault(score.name, []).append(score.value)
-    task.rows.append(_row(sample, name, runner))
+    task.rows.append(_row(sample, name))
 
 
 def _case(sample: RecordedSample) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def _case(sample: RecordedSample) -> dict[str, Any]:
     return {key: value for key, value in case.items() if value is not None}
 
 
-def _row(sample: RecordedSample, suite: str, runner: str) -> dict[str, Any]:
+def _row(sample: RecordedSample, suite: str) -> dict[str, Any]:
     report = sample.report
     row: dict[str, Any] = {
         "suite": suite, "case": sample.case_id, "repetition": sample.repetition, "source_target": sample.runner,
@@ -211,6 +212,42 @@ def _other_scores(task: ResultTask) -> Iterator[str]:
             yield f"{task.name}: '{name}' is not always a number from 0 to 1; {cure}"
 
 
+def name_runners(result: ResultImport, files: ResultFiles) -> None:
+    """Give each runner a name that is no other's in the runners file: the model's, else with that of the system."""
+    entries = _entries_by_name(_runners_text(files))
+    names: dict[str, str] = {}
+    for source in dict.fromkeys(source for task in result.tasks.values() for source in task.runners):
+        names[source] = next(
+            name
+            for name in _possible_names(source, files.system)
+            if name not in names.values() and _is_same(entries.get(name), files.runner(source, name))
+        )
+    for task in result.tasks.values():
+        task.runners = {source: names[source] for source in task.runners}
+
+
+def _possible_names(source: str, system: str) -> Iterator[str]:
+    yield f"{slug(source)}-recorded"
+    yield f"{slug(source)}-{system}-recorded"
+    yield from (f"{slug(source)}-{system}-recorded-{number}" for number in count(2))
+
+
+def _is_same(entry: Mapping[str, Any] | None, runner: Mapping[str, Any]) -> bool:
+    """Return whether an entry is a runner, however else it is configured; true where there is no entry."""
+    own = ("adapter", "recording", "source_target")
+    return entry is None or all(entry.get(name) == runner[name] for name in own)
+
+
+def _runners_text(files: ResultFiles) -> str:
+    return files.runners.read_text(encoding="utf-8-sig") if files.runners.exists() else ""
+
+
+def _entries_by_name(text: str) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of a runners file that have a name, by it."""
+    entries = (entry for entry in entries_of(text) if isinstance(entry, Mapping))
+    return {entry["name"]: entry for entry in entries if isinstance(entry.get("name"), str)}
+
+
 def check_free(tasks: Mapping[str, ResultTask], files: ResultFiles) -> None:
     """Raise InputError when files of a task exist."""
     existing = [text.path for task in tasks.values() for text in files.written(task) if text.path.exists()]
@@ -226,8 +263,9 @@ def write_results(result: ResultImport, files: ResultFiles) -> Iterator[str]:
         yield f"{counted(len(task.rows), 'answer')} to {counted(len(task.cases), 'case')} → {show_path(texts[-1].path)}"
         yield from _other_scores(task)
     runners = {source: name for task in result.tasks.values() for source, name in task.runners.items()}
-    text = files.runners.read_text(encoding="utf-8-sig") if files.runners.exists() else ""
-    added = [entry for entry in (files.runner(*each) for each in runners.items()) if entry not in entries_of(text)]
+    text = _runners_text(files)
+    known = _entries_by_name(text)
+    added = [files.runner(source, name) for source, name in runners.items() if name not in known]
     for entry in added:
         extended = with_runner(text, entry)
         if extended is None:

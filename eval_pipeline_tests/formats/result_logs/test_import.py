@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -150,6 +151,23 @@ def test_importing_again_adds_no_runner_twice(cli_project: CliProject) -> None:
 
     assert cli_project("import", "inspect", str(RECORDED / "inspect"), "--force").code == 0
     assert (cli_project.root / "runners.yaml").read_text() == before
+
+
+def test_a_model_that_two_systems_ran_is_two_runners(cli_project: CliProject) -> None:
+    for path in (RECORDED / "lm-eval").iterdir():
+        cli_project.write(
+            f"logs/{path.name}", re.sub('"model_name": *"[^"]*"', '"model_name": "mockllm/model"', path.read_text())
+        )
+    cli_project("import", "inspect", str(RECORDED / "inspect"))
+    edited = (cli_project.root / "runners.yaml").read_text() + "    description: mine\n"
+    cli_project.write("runners.yaml", edited)
+
+    made = cli_project("import", "lm-eval", "logs")
+    again = cli_project("import", "inspect", str(RECORDED / "inspect"), "--force")
+
+    assert "runner mockllm-model-lm-eval-recorded → runners.yaml" in made.err
+    assert "runner " not in again.err
+    assert cli_project("validate").code == 0
 
 
 @pytest.mark.parametrize(
