@@ -32,6 +32,7 @@ from eval_pipeline.leaderboards.comparisons import (
     check_names,
     compare,
     details,
+    games_of,
     matrix,
     one_per_runner,
     ranks_of,
@@ -41,7 +42,11 @@ from eval_pipeline.leaderboards.comparisons import (
 from eval_pipeline.leaderboards.gates import Gate, GateRule, Policy, details_of, gates, worst
 from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, percent, rank_text
+from eval_pipeline.statistics.intervals import Interval
+from eval_pipeline.statistics.ratings import Games, rating_intervals
 
+Ratings = Mapping[str, tuple[float, Interval | None]]
+"""The strength of each side with its interval."""
 NOTHING_PAIRED = 3
 NOT_SHOWN = 4
 HEAD = ("suite", "delta", "95 %", "wins", "losses", "ties", "paired", "means", "pass rates", "up", "down", "p")
@@ -128,11 +133,15 @@ def compare_command(
         reference = _baseline(results, baseline, named=len(sides) > 1)
         _check_baseline(reference, {"--fail-on-regression": most_losses, "--require-go": require_go or None, **limits})
         candidates = candidates_of(sources, results, reference, rules, allow_changed=allow_changed)
-    pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
+    games: list[Games] = []
+    pairs = [
+        _pair(compare(a, b, threshold=threshold, allow_changed=allow_changed), reference, games if rated else None)
+        for a, b in _pairs(results, reference)
+    ]
     decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
     code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)
     code = _advised(code, candidates, advisory)
-    rating = ratings(pairs) if rated else None
+    rating = _rated(pairs, games) if rated else None
     if as_json:
         echo_json(_document(results, pairs) | _more(decided, rating, candidates) | {"exit_code": code})
     else:
@@ -142,19 +151,20 @@ def compare_command(
 
 
 def _show_beside(
-    console: Console, decided: Sequence[Gate], candidates: Sequence[Candidate], strengths: Mapping[str, float] | None
+    console: Console, decided: Sequence[Gate], candidates: Sequence[Candidate], strengths: Ratings | None
 ) -> None:
     _show_gates(console, decided)
     show_candidates(console, candidates)
     _show_ratings(console, strengths)
 
 
-def _more(
-    decided: Sequence[Gate], strengths: Mapping[str, float] | None, candidates: Sequence[Candidate]
-) -> dict[str, Any]:
+def _more(decided: Sequence[Gate], strengths: Ratings | None, candidates: Sequence[Candidate]) -> dict[str, Any]:
     """Return the gate and the ratings as JSON values, where there are any, and what is known of candidates."""
     gate = {"gate": details_of(decided)} if decided else {}
-    rating = {"ratings": strengths} if strengths is not None else {}
+    rating: dict[str, Any] = {}
+    if strengths is not None:
+        rating["ratings"] = {name: strength for name, (strength, _) in strengths.items()}
+        rating["rating_intervals"] = {name: interval for name, (_, interval) in strengths.items()}
     return gate | {"candidates": [each.as_json for each in candidates]} | rating
 
 
@@ -188,10 +198,18 @@ def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results
     return list(combinations(ordered, 2))
 
 
-def _pair(first: Results, second: Results, baseline: str | None, threshold: float, allow_changed: bool) -> Comparison:
-    """Compare two sides. Case rows are kept only for pairs with the baseline (memory: cases × pairs)."""
-    comparison = compare(first, second, threshold=threshold, allow_changed=allow_changed)
-    return comparison if baseline in (first.name, None) else replace(comparison, cases=comparison.cases.head(0))
+def _pair(comparison: Comparison, baseline: str | None, games: list[Games] | None) -> Comparison:
+    """Note the games of a pair. Case rows are kept only for pairs with the baseline (memory: cases × pairs)."""
+    if games is not None:
+        games.append(games_of(comparison))
+    if baseline in (comparison.baseline, comparison.candidate, None):
+        return comparison
+    return replace(comparison, cases=comparison.cases.head(0))
+
+
+def _rated(pairs: Sequence[Comparison], games: Sequence[Games]) -> Ratings:
+    strengths = ratings(pairs)
+    return {name: (strengths[name], interval) for name, interval in rating_intervals(strengths, games).items()}
 
 
 def _exit_code(
@@ -233,13 +251,18 @@ def _rule_text(rule: GateRule) -> str:
     return f"change {rule.low:+.3f} to {rule.high:+.3f}, margin {rule.margin:g}"
 
 
-def _show_ratings(console: Console, strengths: Mapping[str, float] | None) -> None:
+def _show_ratings(console: Console, strengths: Ratings | None) -> None:
     if strengths is None:
         return
     console.print()
     print_line(console, "ratings by wins over each other (Bradley-Terry, geometric mean 1)", style="bold")
-    ordered = sorted(strengths.items(), key=lambda entry: (-entry[1], entry[0]))
-    print_rows(console, ("side", "strength"), [(name, amount(strength, 3)) for name, strength in ordered])
+    ordered = sorted(strengths.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    rows = [(name, amount(strength, 3), _range(interval)) for name, (strength, interval) in ordered]
+    print_rows(console, ("side", "strength", "95 %"), rows)
+
+
+def _range(interval: Interval | None) -> str:
+    return UNKNOWN if interval is None else f"{interval[0]:.3g} to {interval[1]:.3g}"
 
 
 def _show(console: Console, sides: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:

@@ -18,7 +18,7 @@ from eval_pipeline.statistics.clusters import clustered_error, clustered_interva
 from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
-from eval_pipeline.statistics.ratings import bradley_terry
+from eval_pipeline.statistics.ratings import Games, bradley_terry
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
 
@@ -249,6 +249,23 @@ def ratings(comparisons: Sequence[Comparison]) -> dict[str, float]:
         return bradley_terry(wins)
     except ValueError as error:
         raise InputError(f"ratings: {error}") from None
+
+
+def games_of(comparison: Comparison) -> Games:
+    """Return the paired cases as games of the candidate with the baseline; cases of a cluster belong together."""
+    paired = comparison.paired
+    keys = [name for name in (*RUNNER_CASE, "cluster") if name in paired.columns]
+    own = pl.struct(name for name in keys if name != "cluster").hash()
+    cluster = pl.struct("suite", "cluster").hash(1)
+    clusters = pl.when(pl.col("cluster").is_not_null()).then(cluster).otherwise(own) if "cluster" in keys else own
+    won = pl.col("outcome").replace_strict({"win": 1.0, "tie": 0.5, "loss": 0.0}, return_dtype=pl.Float32)
+    games = paired.select(clusters.alias("clusters"), won.alias("won"))
+    return Games(
+        first=comparison.candidate,
+        second=comparison.baseline,
+        clusters=games["clusters"].to_numpy(),
+        won=games["won"].to_numpy(),
+    )
 
 
 def _wins(comparison: Comparison) -> Iterator[tuple[str, str, float]]:

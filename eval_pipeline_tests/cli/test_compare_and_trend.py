@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -370,6 +371,10 @@ def test_sides_are_rated_by_their_wins_over_each_other(cli_project: CliProject) 
 
     ratings = document["ratings"]
     assert ratings[sides[1]] / ratings[sides[0]] == pytest.approx(2.5 / 1.5)
+    low, high = document["rating_intervals"][sides[1]]
+    reach = 3.1824463052842638 / 2 / (4 * 0.625 * 0.375) ** 0.5  # Student's t; half of the log odds' error
+    assert (low, high) == pytest.approx((ratings[sides[1]] * math.exp(-reach), ratings[sides[1]] * math.exp(reach)))
+    assert f"{low:.3g} to {high:.3g}" in shown
     assert "ratings by wins over each other" in shown
 
 
