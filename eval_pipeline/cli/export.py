@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import click
-import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.result_sources import as_of_option, board_of, selector_of
@@ -30,6 +29,9 @@ from eval_pipeline.warehouse.plan_texts import has_every_column, read_plan_texts
 from eval_pipeline.warehouse.records import read_records
 from eval_pipeline.warehouse.selections import Selection, select
 from eval_pipeline.warehouse.store import Connection
+
+if TYPE_CHECKING:
+    import httpx
 
 NOTHING = 3
 DEFAULT_FOLDER = "exports"
@@ -196,6 +198,8 @@ def _headers(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _send(bodies: Iterable[bytes], url: str, headers: Mapping[str, str]) -> None:
     """Post every body, with a few retries where the collector requests them. Raises InputError."""
+    import httpx  # noqa: PLC0415 — takes memory, and most exports are files
+
     with httpx.Client(headers={**headers, "content-type": "application/json"}, timeout=30.0) as client:
         for body in bodies:
             for attempt in range(1, TRIES + 1):
@@ -207,6 +211,8 @@ def _send(bodies: Iterable[bytes], url: str, headers: Mapping[str, str]) -> None
 
 def _post(client: httpx.Client, url: str, body: bytes, *, last: bool) -> float | None:
     """Post one body. Returns the seconds to wait before a retry, or None when it was accepted."""
+    import httpx  # noqa: PLC0415
+
     try:
         response = client.post(url, content=body)
     except httpx.HTTPError as error:

@@ -30,9 +30,10 @@ _TEMPLATES = {
 
 
 class PlanLines:
-    """Joins the parts of plans; what is the same for every runner of a case is made once."""
+    """Joins the parts of plans, suite by suite; what is the same for every runner of a case is made once."""
 
     def __init__(self) -> None:
+        self._suite = ""
         self._cases: dict[tuple[str, str, str], tuple[str, str]] = {}
 
     def line(self, plan: PlanText) -> bytes:
@@ -42,8 +43,9 @@ class PlanLines:
         return f'{plan.head}{task},"tags":{plan.tags}{label},"scores":[{plan.scores}]{session}}}'.encode()
 
     def _case(self, case: StoredCase) -> tuple[str, str]:
-        if len(self._cases) >= _CASES_KEPT:
+        if case.key[0] != self._suite or len(self._cases) >= _CASES_KEPT:
             self._cases.clear()
+            self._suite = case.key[0]
         stored = case.decoded()
         names = ("input", "expected_output", "criteria", "metadata", "conversation_id")
         fields = case_json(case.suite_path, group=stored["case_group"], **{name: stored[name] for name in names})

@@ -18,7 +18,6 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import interval, percent
 from eval_pipeline.pages.cases import plan_document
-from eval_pipeline.pages.export_documents import page_documents
 from eval_pipeline.pages.static_files import script, text_of
 from eval_pipeline.pages.suites import grid_document
 from eval_pipeline.parsing.visible import escape_controls
@@ -46,6 +45,8 @@ class Html:
 
     def documents(self, connection: Connection, selection: Selection) -> Mapping[str, Any]:
         """Return what the page shows beside plans: board, sweeps, histories."""
+        from eval_pipeline.pages.export_documents import page_documents  # noqa: PLC0415 — imports numpy
+
         return page_documents(connection, selection)
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eval_pipeline.statistics.pair_sums import PairSums
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.selections import Selection, existing_columns
 from eval_pipeline.warehouse.store import Connection
+
+if TYPE_CHECKING:
+    from eval_pipeline.statistics.pair_sums import PairSums
 
 _CELLS = """
     WITH chosen AS ({chosen}),
@@ -199,6 +201,8 @@ def board_differences(connection: Connection, board_id: str) -> Iterator[tuple[s
     """Yield suite, runner, other runner and the sums of their differences, of the suites of a board."""
     if not existing_columns(connection, "runner_differences"):
         return
+    from eval_pipeline.statistics.pair_sums import PairSums  # noqa: PLC0415 — imports numpy, which exports do not need
+
     for row in _rows(connection, _DIFFERENCES, {"board": board_id}):
         names = (row.pop("suite"), row.pop("runner"), row.pop("other_runner"))
         yield (*names, PairSums(**row))
