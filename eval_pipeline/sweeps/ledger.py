@@ -37,6 +37,7 @@ class PairLedger:
     retried: list[str] = field(default_factory=list)
     above_baseline: bool = False
     _failed_by_baselines: int = 0
+    _moved_by_baselines: int = 0
 
     @property
     def current(self) -> list[str]:
@@ -98,7 +99,8 @@ class PairLedger:
         self._failed_by_baselines = failed
         self.counts.passed -= more
         self.counts.failed += more
-        self.counts.moved += changed
+        self.counts.moved += changed - self._moved_by_baselines
+        self._moved_by_baselines = changed
 
     def rescore(self, stored: StoredExecution, status: Status | None, *, updated: bool = False) -> None:
         """Count a stored execution with a new verdict; `updated`: only its cost is new."""

@@ -262,7 +262,8 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
             GROUP BY m.suite, m.runner, m.execution_id, m.spec_key HAVING count(*) > 1)
         GROUP BY suite, runner)
     SELECT suite, runner, cases, answers::BIGINT AS answers, grand AS mean_score,
-           greatest(0.0, (between_cases - repetition) / nullif(size, 0)) AS case_variance,
+           CASE WHEN between_cases - repetition IS NOT NULL
+                THEN greatest(0.0, (between_cases - repetition) / nullif(size, 0)) END AS case_variance,
            repetition AS repetition_variance, grader AS grader_variance,
            case_variance / nullif(case_variance + repetition, 0) AS case_share
     FROM squares LEFT JOIN graded USING (suite, runner) ORDER BY suite, runner""",

@@ -125,6 +125,8 @@ def test_all_three_are_on_one_board(cli_project: CliProject) -> None:
 
     board = cli_project.ask("SELECT count(DISTINCT suite), count(DISTINCT runner), sum(graded) FROM leaderboard")
     assert board == [(4, 6, 29)]
+    once = "FROM variance_components WHERE suite = 'sums_mc'"
+    assert cli_project.ask(f"SELECT case_variance, repetition_variance {once}") == [(None, None)]  # no case is repeated
 
 
 def test_what_an_import_would_hold_is_listed_and_nothing_written(cli_project: CliProject) -> None:
