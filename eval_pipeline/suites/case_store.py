@@ -143,8 +143,13 @@ def _cases_of(path: Path) -> Iterator[StoredCase]:
     for _, format_ in CASE_FORMATS:
         file = format_.open(path)
         for index, raw in enumerate(file.cases):
-            if isinstance(raw, Mapping) and (format_.claims(raw) or ("name" in raw and "input" not in raw)):
+            if isinstance(raw, Mapping) and _may_be_case(format_, raw):
                 yield StoredCase(id=format_.identity(raw), raw=raw, file=file, format=format_, index=index)
+
+
+def _may_be_case(format_: CaseFormat, raw: JsonMap) -> bool:
+    """Return whether a mapping is a case, or meant to be one; a case of another format has an input, a suite tests."""
+    return format_.claims(raw) or ("name" in raw and not {"input", "tests"} & raw.keys())
 
 
 def case_named(cases: Sequence[StoredCase], id_: str) -> StoredCase:

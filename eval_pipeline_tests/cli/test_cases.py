@@ -287,6 +287,13 @@ def test_generating_needs_an_agent_and_a_writer_that_exist(cases: CliProject) ->
     ).err  # fmt: skip
 
 
+def test_a_suite_of_another_format_beside_the_cases_is_none_of_them(cases: CliProject) -> None:
+    before = [case["id"] for case in cases("cases", "list", "--json").document["cases"]]
+    cases.write("suites/other.yaml", "name: other\ntests: [{id: one, input: hi}]\n")
+
+    assert [case["id"] for case in cases("cases", "list", "--json").document["cases"]] == before
+
+
 def test_a_list_of_nothing_says_why_and_names_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "eval-pipeline.yaml").write_text("suites: [suites]\n")
     (tmp_path / "suites").mkdir()
