@@ -52,7 +52,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     project = CliProject(tmp_path_factory.mktemp("asked"))
     for name, text in {"says.py": SAYS, "runners.yaml": RUNNERS, "suites/asked.yaml": SUITE % "yes"}.items():
         project.write(name, text)
-    project("run", "--json")
+    project("run", "--json", "--concurrency", "1")  # the programs count their calls in files
     return project
 
 
@@ -62,9 +62,9 @@ def revised(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     project = CliProject(tmp_path_factory.mktemp("revised"))
     for name, text in {"says.py": SAYS, "runners.yaml": RUNNERS, "suites/asked.yaml": SUITE % "yes"}.items():
         project.write(name, text)
-    project("run", "--runner", "good", "--json")
+    project("run", "--runner", "good", "--json", "--concurrency", "1")
     project.write("suites/asked.yaml", SUITE % "no")
-    project("run", "--runner", "good", "--json")
+    project("run", "--runner", "good", "--json", "--concurrency", "1")
     return project
 
 
