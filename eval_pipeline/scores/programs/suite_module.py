@@ -41,6 +41,8 @@ Json = dict[str, Any]
 SUITE = "suite"
 _MOST_PRINTED = 2_000
 _NEVER_AWAITED = "was never awaited"
+_HINT = "did you mean"
+_IMPORTED = re.compile(r"cannot import name '(\w+)' from '(eval_pipeline)'")
 _OPTIONS = ("workspace", "snapshots")
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _CASES: dict[str, dict[str, Case]] = {}
@@ -97,7 +99,18 @@ def _module_problem(error: BaseException, file: str) -> Json:
         return _problem(f"exits while it is loaded (exit {error.code})", None, lines[-1] if lines else None)
     innermost = traceback_line(error.__traceback__)
     place = f" ({innermost.path}:{innermost.line})" if innermost is not None and innermost.path != file else ""
-    return _problem(f"cannot be loaded: {error_text(error)}{place}", None, lines[-1] if lines else None)
+    return _problem(
+        f"cannot be loaded: {_no_such_import(error) or error_text(error)}{place}", None, lines[-1] if lines else None
+    )
+
+
+def _no_such_import(error: BaseException) -> str | None:
+    """Return what is wrong with the import of a name that the public face does not have, with the nearest one."""
+    found = _IMPORTED.match(str(error)) if isinstance(error, ImportError) else None
+    if found is None:
+        return None
+    face = sys.modules[found[2]]
+    return f"{found[2]} has no '{found[1]}'{did_you_mean(found[1], face.__all__)}"
 
 
 def _read_cases(module: ModuleType) -> tuple[list[Case], list[Json]]:
@@ -270,7 +283,7 @@ def _place(source: Any) -> str:
 
 def _near(error: BaseException) -> str:
     """Return the nearest name that a value has where an attribute of another name was read."""
-    if not isinstance(error, AttributeError) or not error.name or error.obj is None:
+    if not isinstance(error, AttributeError) or not error.name or error.obj is None or _HINT in str(error):
         return ""
     name = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", error.name).lower()
     return did_you_mean(name, [each for each in dir(error.obj) if not each.startswith("_")])

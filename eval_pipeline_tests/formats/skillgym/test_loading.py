@@ -9,6 +9,8 @@ import pytest
 
 from eval_pipeline import InputError, load_suite
 from eval_pipeline.formats.skillgym import suites
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.programs import suite_module
 from eval_pipeline.suites.load import find_suite_files
 from eval_pipeline_tests.formats.skillgym.conftest import HEAD, Write
 
@@ -82,7 +84,7 @@ WRONG = {
     "max_steps": (
         "suite = [Case(id='a', prompt='b', max_steps=0, check=print)]", "max_steps: expected a whole number",
     ),
-    "an unknown word": ("from eval_pipeline import skils\nsuite = []", "cannot be loaded: ImportError: cannot import"),
+    "an unknown word": ("from eval_pipeline import skils\nsuite = []", "has no 'skils'; did you mean 'skills'"),
     "workspace mode": (
         "workspace = {'mode': 'own'}\nsuite = [Case(id='a', prompt='b', check=print)]",
         "cases.py: workspace.mode: expected one of none, shared, isolated, got 'own'",
@@ -171,3 +173,15 @@ def test_a_workspace_of_the_suite_is_that_of_its_cases(write: Write, tmp_path: P
     hook = spec.hooks["before_each"]
     assert hook.command == ("sh", str(tmp_path / "prepare.sh"), "--seed")
     assert (hook.env["A"], hook.bootstrap) == ("1", True)
+
+
+def test_an_unknown_helper_names_the_nearest_one_once(write: Write) -> None:
+    path = write(
+        "from eval_pipeline import commands\nsuite = [Case(id='a', prompt='b', check=lambda r: commands.include(r))]"
+    )
+    module = ("unknown_helper_module", str(path), str(path.parent))
+
+    outcome = suite_module.check_case(*module, "a", SessionReport(execution_id="e"), {})
+
+    assert outcome["status"] == "crashed"
+    assert outcome["message"].count("did you mean 'includes'?") == 1
