@@ -145,6 +145,26 @@ def nothing_changed(quick: bool) -> None:
         print(f"second run, nothing changed: CPU {shown(cpu, 'ms/case')}", flush=True)
 
 
+def rescored(quick: bool) -> None:
+    """A run after the one `contains` of each case was edited: every stored report is scored again, none executed."""
+    cases = 10_000 if quick else 100_000
+    with tempfile.TemporaryDirectory() as folder:
+        with stub() as port:
+            root = project(Path(folder), cases, port)
+            timed([*RUN, "missing", "--concurrency", "50"], root)
+        suite = root / "suites/load000.jsonl"  # the stub is gone: a call to the target would fail
+        suite.write_text(suite.read_text().replace('"contains", "value": "', '"contains", "value": " '))
+        cost = timed([*RUN, "missing"], root)
+        with duckdb.connect(str(root / "data/results.duckdb"), read_only=True) as connection:
+            row = connection.execute(
+                """SELECT count(*), (SELECT count(*) FROM target_executions), (SELECT count(*) FROM evaluator_scores)
+                   FROM current_verdicts WHERE status <> 'error'"""
+            ).fetchone()
+    assert row == (cases, cases, 2 * cases), row
+    print(f"{cases:>7} stored reports scored again: CPU {cost.cpu_s:.1f} s, wall {cost.wall_s:.1f} s, "
+          f"peak {cost.peak_mb:.0f} MB", flush=True)  # fmt: skip
+
+
 def memory(quick: bool) -> None:
     """Peak memory against the number of cases."""
     with stub() as port:
@@ -247,6 +267,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "pairs": pairs,
     "per-case": per_case,
     "nothing-changed": nothing_changed,
+    "rescored": rescored,
     "memory": memory,
     "faults": faults,
     "conversations": conversations,
