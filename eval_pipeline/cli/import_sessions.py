@@ -72,10 +72,16 @@ class _Import(click.Command):
     """The command, with a line for every installed agent in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Agents"):
-            formatter.write_dl([(agent.name, _place(agent)) for agent in all_agents()])
-        with formatter.section("Other evaluation systems"):
-            formatter.write_dl([(name, f"files: {', '.join(format_.patterns)}") for name, format_ in RESULT_LOGS])
+        _write_section(formatter, "Agents", [(agent.name, _place(agent)) for agent in all_agents()])
+        systems = [(name, f"files: {', '.join(format_.patterns)}") for name, format_ in RESULT_LOGS]
+        _write_section(formatter, "Other evaluation systems", systems)
+
+
+def _write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+    """Write a titled list; nothing for an empty one (entry points of an older installation)."""
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
 
 
 def _place(agent: SessionOwner) -> str:

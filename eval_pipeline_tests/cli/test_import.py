@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.cli import import_sessions
+from eval_pipeline.plugins import Registry
 from eval_pipeline_tests.agents.recorded_sessions import WORKSPACE, printed
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
@@ -293,3 +295,16 @@ def test_placeholders_in_a_prompt_are_reported(cli_project: CliProject) -> None:
     answer = cli_project("import", "claude", "log.jsonl", "--suite", "seen")
 
     assert "the suite fills in ${{ HOME }} in the words of its user" in answer.err
+
+
+def test_help_leaves_out_a_kind_of_which_nothing_is_installed(
+    cli_project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none: Registry[Any] = Registry("format", folder=None, entry_point_group="eval_pipeline.no_such_group")
+    monkeypatch.setattr(import_sessions, "RESULT_LOGS", none)
+
+    answer = cli_project("import", "--help")
+
+    assert answer.code == 0
+    assert "Agents:" in answer.out
+    assert "Other evaluation systems" not in answer.out
