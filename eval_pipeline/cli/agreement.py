@@ -1,4 +1,5 @@
-"""`eval-pipeline agreement`: how far graders agree with people, with each other, and simulators with each other."""
+"""`eval-pipeline agreement`: how far graders agree with people, with each other, and simulators with each other; and
+how much scores vary between cases, repetitions and graders."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_conso
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
-from eval_pipeline.pages.agreement import agreement_document
+from eval_pipeline.pages.agreement import AGREEMENTS, agreement_document
 from eval_pipeline.warehouse.case_details import stored_case_names
 
 NOTHING = 3
@@ -23,8 +24,9 @@ _TITLES = {
     "grader_agreement": "graders of a panel (Krippendorff's alpha)",
     "grader_pairs": "each two graders of a panel (Cohen's kappa)",
     "simulator_agreement": "simulators of users",
+    "variance_components": "variance of scores: between cases, repetitions of a case, graders of an answer",
 }
-_SHARES = ("agreement", "unanimous", "pass_rate_grader", "pass_rate_people", "pass_rate_a", "pass_rate_b")
+_SHARES = ("agreement", "unanimous", "pass_rate_grader", "pass_rate_people", "pass_rate_a", "pass_rate_b", "case_share")
 
 
 @click.command(name="agreement")
@@ -33,7 +35,8 @@ _SHARES = ("agreement", "unanimous", "pass_rate_grader", "pass_rate_people", "pa
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON on stdout.")
 def agreement_command(project: Path | None, data: Path | None, suites: tuple[str, ...], as_json: bool) -> None:
     """Show how far graders agree with the people who graded in `eval-pipeline view`, per revision of the grader, how
-    far the graders of a panel agree, and the simulators of users. Exit codes: 0; 3 when there is nothing to compare.
+    far the graders of a panel agree, and the simulators of users; and how much of the variance of scores is between
+    cases, repetitions and graders. Exit codes: 0; 3 when there are no two grades to compare.
     """
     with open_project(project, data).open_warehouse().published() as connection:
         known = stored_case_names(connection)
@@ -42,14 +45,15 @@ def agreement_command(project: Path | None, data: Path | None, suites: tuple[str
         if name not in known:
             raise UnknownName("suite", name, known)
     views = {view: [row for row in rows if not suites or row["suite"] in suites] for view, rows in views.items()}
+    comparable = any(views[view] for view in AGREEMENTS)
     if as_json:
         echo_json(views)
-    elif not any(views.values()):
-        echo("nothing to compare yet: grade scores in eval-pipeline view, or use a panel of graders", err=True)
     else:
         for view, rows in views.items():
             _show(_TITLES[view], rows)
-    sys.exit(0 if any(views.values()) else NOTHING)
+    if not as_json and not comparable:
+        echo("no grades to compare yet: grade scores in eval-pipeline view, or use a panel of graders", err=True)
+    sys.exit(0 if comparable else NOTHING)
 
 
 def _show(title: str, rows: Sequence[dict[str, Any]]) -> None:

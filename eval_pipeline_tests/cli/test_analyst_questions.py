@@ -142,6 +142,17 @@ def test_variance_is_told_apart_by_cases_and_repetitions(swept: CliProject) -> N
     ]  # fmt: skip
 
 
+def test_agreement_shows_the_variance_where_there_are_no_grades_to_compare(swept: CliProject) -> None:
+    shown, document = swept("agreement"), swept("agreement", "--json").document
+
+    assert shown.code == 3
+    assert "no grades to compare yet" in shown.err
+    assert "variance of scores: between cases" in shown.out
+    assert [(row["runner"], row["case_variance"]) for row in document["variance_components"]] == [
+        ("bad", 0.5), ("fair", 0.0), ("good", 0.0),
+    ]  # fmt: skip
+
+
 def test_from_a_number_to_everything_it_was_made_of(swept: CliProject) -> None:
     query = "SELECT * FROM result_trail WHERE runner = 'good' AND case_id = 'one' AND repetition = 1"
     (found,) = [json.loads(line) for line in swept("sql", "--json", query).out.splitlines()]

@@ -3,12 +3,13 @@ import { load } from "./data.js";
 import { fill, h, section, table } from "./dom.js";
 import { amount, percent } from "./format.js";
 
-const RATES = /rate|agreement$|^unanimous$/;
+const RATES = /rate|agreement$|^unanimous$|_share$/;
 const TITLES = {
   people_agreement: ["Graders and people", "How far each grader, per revision, agrees with the newest grade of each person; κ is Cohen's: 1 full agreement, 0 as by chance."],
   grader_agreement: ["Graders of a panel", "Krippendorff's α: 1 full agreement, 0 as by chance."],
   grader_pairs: ["Each two graders of a panel", "Cohen's κ on passing and failing, and which is stricter."],
   simulator_agreement: ["Who played the user", "How far verdicts depend on the simulator."],
+  variance_components: ["Where the variance of scores comes from", "Between cases, between repetitions of a case, and between the graders of an answer; the case share is the intraclass correlation."],
 };
 
 /** Show how far those who grade agree. */
