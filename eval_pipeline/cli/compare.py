@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -133,15 +133,11 @@ def compare_command(
         reference = _baseline(results, baseline, named=len(sides) > 1)
         _check_baseline(reference, {"--fail-on-regression": most_losses, "--require-go": require_go or None, **limits})
         candidates = candidates_of(sources, results, reference, rules, allow_changed=allow_changed)
-    games: list[Games] = []
-    pairs = [
-        _pair(compare(a, b, threshold=threshold, allow_changed=allow_changed), reference, games if rated else None)
-        for a, b in _pairs(results, reference)
-    ]
+    compared = (compare(*pair, threshold=threshold, allow_changed=allow_changed) for pair in _pairs(results, reference))
+    pairs, rating = _with_ratings(compared, reference, rated=rated)
     decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
     code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)
     code = _advised(code, candidates, advisory)
-    rating = _rated(pairs, games) if rated else None
     if as_json:
         echo_json(_document(results, pairs) | _more(decided, rating, candidates) | {"exit_code": code})
     else:
@@ -198,13 +194,20 @@ def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results
     return list(combinations(ordered, 2))
 
 
-def _pair(comparison: Comparison, baseline: str | None, games: list[Games] | None) -> Comparison:
-    """Note the games of a pair. Case rows are kept only for pairs with the baseline (memory: cases × pairs)."""
-    if games is not None:
-        games.append(games_of(comparison))
-    if baseline in (comparison.baseline, comparison.candidate, None):
-        return comparison
-    return replace(comparison, cases=comparison.cases.head(0))
+def _with_ratings(
+    compared: Iterable[Comparison], baseline: str | None, *, rated: bool
+) -> tuple[list[Comparison], Ratings | None]:
+    """Return the pairs, and the ratings of their sides where they are `rated`.
+
+    Case rows are kept only for pairs with the baseline (memory: cases × pairs).
+    """
+    pairs: list[Comparison] = []
+    games: list[Games] = []
+    for pair in compared:
+        games += [games_of(pair)] if rated else []
+        is_shown = baseline in (pair.baseline, pair.candidate, None)
+        pairs.append(pair if is_shown else replace(pair, cases=pair.cases.head(0)))
+    return pairs, _rated(pairs, games) if rated else None
 
 
 def _rated(pairs: Sequence[Comparison], games: Sequence[Games]) -> Ratings:
