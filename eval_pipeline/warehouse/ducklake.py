@@ -22,6 +22,7 @@ from eval_pipeline.warehouse.catalog import Catalog
 from eval_pipeline.warehouse.engines import sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
 from eval_pipeline.warehouse.lake_engine import LAKE, Engine, lake_engine, temporary
+from eval_pipeline.warehouse.lake_readers import LakeReader
 from eval_pipeline.warehouse.lake_retries import Retries, is_transient
 from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
@@ -48,7 +49,7 @@ Answer = TypeVar("Answer")
 
 
 class DuckLakeWarehouse(TableWriter):
-    """The warehouse in a DuckLake. One engine of a process stays connected to it."""
+    """The warehouse in a DuckLake. One engine of a process stays connected to it for writing, one for reading."""
 
     lock_timeout_s = LOCK_TIMEOUT_S
 
@@ -63,6 +64,7 @@ class DuckLakeWarehouse(TableWriter):
         self._turn = threading.RLock()
         self._engine: Engine | None = None
         self._connection: Engine | None = None
+        self._reader = LakeReader()
         self._exists = False
         self._process = os.getpid()
 
@@ -190,6 +192,7 @@ class DuckLakeWarehouse(TableWriter):
     def close(self) -> None:
         """End connections, which may be broken; the next transaction opens others."""
         self.catalog.close()
+        self._reader.forget()
         engine, self._engine = self._engine, None
         if engine is not None:
             with suppress(duckdb.Error):
@@ -222,15 +225,17 @@ class DuckLakeWarehouse(TableWriter):
     def published(self) -> Iterator[Connection]:
         if not self.exists():
             raise NoResults("no results in the warehouse: run a sweep first (eval-pipeline run)")
-        connection = AttachedConnection(self._retried(self._reader), f"USE {LAKE}")
-        try:
-            yield connection
-        finally:
-            connection.close()
+        connection = self._retried(self._reader_connection)
+        with self._reader.used(connection):
+            yield AttachedConnection(connection, f"USE {LAKE}")
 
-    def _reader(self) -> Engine:
-        """Return an engine that can only read this snapshot of the lake, no files and no other databases."""
+    def _reader_connection(self) -> Engine:
+        """Return a connection to the newest snapshot."""
         (snapshot,) = self.catalog.query(_SNAPSHOT)[0]
+        return self._reader.connection((snapshot, self.memory_mb), lambda: self._new_reader(snapshot))
+
+    def _new_reader(self, snapshot: int) -> Engine:
+        """Return an engine that can only read this snapshot of the lake, no files and no other databases."""
         (path,) = self.catalog.query(_DATA_PATH)[0]
         self.folder.mkdir(parents=True, exist_ok=True)
         engine = _attached(self.address, self._config, read_only=True, options=f"SNAPSHOT_VERSION {int(snapshot)}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
 
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
+from eval_pipeline.warehouse import ducklake, lake_engine
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.published import describe
 from eval_pipeline.warehouse.store import open_warehouse
@@ -83,6 +85,51 @@ def test_open_readers_keep_what_they_opened(lake: DuckLakeWarehouse) -> None:
         assert connection.cursor().execute("SELECT count(*) FROM sweeps").fetchone() == (1,)
 
     assert lake.published_version() != before
+
+
+def test_readers_of_a_snapshot_share_an_engine(lake: DuckLakeWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+    make = lake_engine.lake_engine
+
+    def counted(*given: Any, read_only: bool = False, **how: Any) -> Any:
+        made.append(read_only)
+        return make(*given, read_only=read_only, **how)
+
+    monkeypatch.setattr(ducklake, "lake_engine", counted)
+    for sweep, engines in (("a", 1), ("b", 2)):
+        lake.write("sweeps", [{"sweep_id": sweep}])
+        with lake.published() as one, lake.published() as other:
+            assert one.execute("SELECT max(sweep_id) FROM sweeps").fetchone() == (sweep,)
+            assert other.execute("SELECT count(*) FROM sweeps").fetchone() == (engines,)
+        assert made.count(True) == engines
+
+    with lake.published() as connection, pytest.raises(duckdb.Error):
+        connection.execute("SELECT nothing_of_that_name FROM sweeps")
+    with lake.published() as connection:
+        assert connection.execute("SELECT count(*) FROM sweeps").fetchone() == (2,)
+
+
+def test_all_connections_are_in_utc_wherever_the_machine_is(lake: DuckLakeWarehouse) -> None:
+    zone = "SELECT current_setting('TimeZone')"
+    lake.write("sweeps", [{"sweep_id": "a"}])
+
+    with lake.transaction() as writer, lake.published() as reader:
+        for connection in (writer, reader, reader.cursor()):
+            assert connection.execute(zone).fetchone() == ("UTC",)
+
+
+def test_a_reader_whose_server_went_away_meanwhile_gets_another_engine(lake: DuckLakeWarehouse) -> None:
+    lake.write("sweeps", [{"sweep_id": "a"}])
+    with lake.published() as connection:
+        assert connection.execute("SELECT sweep_id FROM sweeps").fetchall() == [("a",)]
+
+    lake.catalog.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+    with lake.published() as connection:
+        assert connection.execute("SELECT sweep_id FROM sweeps").fetchall() == [("a",)]
 
 
 @pytest.mark.parametrize(
