@@ -78,6 +78,22 @@ def test_kubernetes_starts_the_same_location_with_the_same_folders_as_compose() 
     assert values["postgresql"]["postgresqlScheme"] == "postgresql+psycopg2"
 
 
+CLOSED: dict[str, set[str]] = {
+    "dagsterWebserver": {"replicaCount", "image", "env", "envSecrets", "resources", "enableReadOnly", "pathPrefix"},
+    "dagsterDaemon": {"enabled", "env", "envSecrets", "resources", "runCoordinator", "runMonitoring", "runRetries"},
+    "runLauncher": {"type", "config"},
+    "retention": {"enabled", "sensor", "schedule", "autoMaterialize"},
+    "telemetry": {"enabled"},
+}
+"""Sections of the values in which Helm refuses every name that the schema of Dagster's chart has not, and what we may
+use of each."""
+
+
+@pytest.mark.parametrize("section", CLOSED)
+def test_the_values_have_no_name_that_the_chart_refuses(section: str) -> None:
+    assert set(read("kubernetes/values.yaml")[section]) <= CLOSED[section]
+
+
 def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_path: Path) -> None:
     psycopg2 = pytest.importorskip("psycopg2", reason="the extra `postgres` is not installed")
     with psycopg2.connect(server.database("kept")) as connection, connection.cursor() as cursor:
