@@ -97,7 +97,7 @@ def test_named_tests_count_and_one_that_did_not_run_has_failed(tmp_path: Path) -
 
     score = hidden_score(tmp_path, **names)
 
-    assert (score.value, score.reason) == (0.5, "2 of 4 tests pass; not: test_gone, test_other")
+    assert (score.value, score.reason) == (0.5, "2 of 4 tests pass; not: test_gone (did not run), test_other")
     assert (score.details["fail_to_pass"], score.details["pass_to_pass"]) == (1.0, 1 / 3)
 
 

@@ -19,7 +19,7 @@ from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text, Texts
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.programs.command import CommandResult, argv_of, command_text, run_command
-from eval_pipeline.scores.programs.junit import TestResult, named, read_junit
+from eval_pipeline.scores.programs.junit import DID_NOT_RUN, TestResult, named, read_junit
 from eval_pipeline.scores.programs.reply import OnError, with_error_policy
 from eval_pipeline.suites.overlays import overlay_files
 
@@ -133,7 +133,9 @@ def _by_share(counted: Sequence[tuple[str, TestResult]]) -> Outcome:
     failed = [(group, result) for group, result in counted if result.result != "passed"]
     shown = [*failed, *(each for each in counted if each[1].result == "passed")][:_MOST_FINDINGS]
     findings = tuple(Finding(result.name, result.result == "passed", result.message) for _, result in shown)
-    names = ", ".join(result.name for _, result in failed)
+    names = ", ".join(
+        f"{result.name} (did not run)" if result.message == DID_NOT_RUN else result.name for _, result in failed
+    )
     reason = f"{passed} of {len(counted)} tests pass" + (f"; not: {names}"[:_SHOWN] if failed else "")
     groups = {group for group, _ in counted if group}
     shares = {group: _share([result for each, result in counted if each == group]) for group in sorted(groups)}

@@ -13,6 +13,7 @@ from typing import Literal
 from xml.etree import ElementTree
 
 Result = Literal["passed", "failed", "skipped"]
+DID_NOT_RUN = "it did not run"
 _FAILED = ("failure", "error")
 _SHOWN = 300
 _DECLARATION = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
@@ -57,7 +58,7 @@ def named(results: Sequence[TestResult], names: Sequence[str]) -> Iterator[TestR
         meant = [result for result in results if result.is_called(name)]
         failed = next((result for result in meant if result.result != "passed"), None)
         if not meant:
-            yield TestResult(name, "failed", "it did not run")
+            yield TestResult(name, "failed", DID_NOT_RUN)
         else:
             yield TestResult(name, "failed", failed.message or "skipped") if failed else TestResult(name, "passed")
 
