@@ -96,4 +96,5 @@ async def _run(command: tuple[str, ...], workspace: Path, call: Call, what: str)
         raise TargetFailure(TARGET_CRASH, f"{what} cannot be started: {error}") from error
     if done.exit_code:
         printed = (done.stderr.read_text("utf-8", "replace") or done.stdout.read_text("utf-8", "replace")).strip()
-        raise TargetFailure(TARGET_CRASH, f"{what} ended with {done.exit_code}: {printed[-_STDERR_CHARS:]}")
+        why = printed[-_STDERR_CHARS:] or "it printed nothing"
+        raise TargetFailure(TARGET_CRASH, f"{what} ended with {done.exit_code}: {why}")
