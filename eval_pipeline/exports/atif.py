@@ -26,6 +26,7 @@ from eval_pipeline.reports.model import (
     SkillEvent,
     ToolCallEvent,
     ToolResultEvent,
+    is_spoken,
 )
 
 VERSION = "ATIF-v1.7"
@@ -137,7 +138,7 @@ class _Steps:
         self._step: _Step | None = None
         self._ids: dict[str, dict[str, Any]] = {}
         self._count = 0
-        if prompt and not any(isinstance(each, MessageEvent) and each.role == "user" for each in report.events):
+        if prompt and not any(is_spoken(event, "user") for event in report.events):
             self._add({"source": "user", "message": prompt})
         for event in report.events:
             self._take(event)

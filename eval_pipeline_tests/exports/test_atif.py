@@ -16,6 +16,7 @@ from eval_pipeline.reports.model import (
     SkillEvent,
     ToolCallEvent,
     ToolResultEvent,
+    is_spoken,
 )
 from eval_pipeline_tests.agents.recorded_sessions import FOLDER, lines, printed, report_of
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, exported
@@ -78,8 +79,8 @@ def doings(report: SessionReport) -> dict[str, Any]:
         "reads": report.file_reads,
         "tools": [(each.tool, each.does) for each in events if isinstance(each, ToolCallEvent)],
         "outputs": [(each.output, each.is_error) for each in events if isinstance(each, ToolResultEvent)],
-        "said": [each.text for each in report.events if isinstance(each, MessageEvent) and each.role == "user"]
-        or [report.prompt],
+        "said": [each.text for each in report.events if is_spoken(each, "user")] or [report.prompt],
+        "injected": [each.text for each in report.events if isinstance(each, MessageEvent) and each.injected],
         "skills": [each.skill for each in report.skills],
         "facts": (report.final_output, report.failure_class, report.error, report.model, report.session_id),
         "usage": report.usage,

@@ -22,6 +22,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
     event_from_json,
+    is_spoken,
 )
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.reports.tool_kinds import usual_kind
@@ -33,7 +34,7 @@ _COMMAND_KEYS = ("command", "cmd", "keystrokes")
 class AtifNormalizer:
     """A trajectory as the report of its session."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         document = _document(material)
@@ -49,7 +50,7 @@ class AtifNormalizer:
         return SessionReport(
             execution_id=material.execution_id,
             final_output=None if about.get("failure_class") else final,
-            prompt=next((each.text for each in events if isinstance(each, MessageEvent) and each.role == "user"), None),
+            prompt=next((each.text for each in events if is_spoken(each, "user")), None),
             session_id=text(document.get("session_id")),
             model=text(agent.get("model_name")),
             agent_version=None if version == "unknown" else version,
