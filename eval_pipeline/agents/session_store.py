@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -189,6 +190,20 @@ class FileSessions:
 
     def facts(self, content: str) -> SessionFacts:
         return SessionFacts()
+
+
+def with_distinct_ids(logs: Sequence[SessionLog]) -> list[SessionLog]:
+    """Return logs whose ids are the names of their files; files of one name have those of their folders before it."""
+    paths = {log.path for log in logs}
+    ids = {path: path.stem for path in paths}
+    for depth in range(1, max((len(path.parts) for path in paths), default=0)):
+        counts = Counter(ids.values())
+        if len(counts) == len(paths):
+            break
+        for path in paths:
+            if counts[ids[path]] > 1 and depth < len(path.parts) - 1:
+                ids[path] = f"{path.parts[-1 - depth]}-{ids[path]}"
+    return [replace(log, session_id=ids[log.path]) for log in logs]
 
 
 def find_log(

@@ -22,7 +22,7 @@ from eval_pipeline.agents.session_import import (
     read_head,
     read_session,
 )
-from eval_pipeline.agents.session_store import SessionLog
+from eval_pipeline.agents.session_store import SessionLog, with_distinct_ids
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_results import (
@@ -193,9 +193,12 @@ def _import_results(
 
 def select_logs(agent: SessionOwner, selected: SessionFilter, environment: Mapping[str, str]) -> list[SessionLog]:
     """Return the selected logs, newest first, or in the order of the given names. Raises InputError."""
+    files = {name: log for name in selected.names if (log := _file(agent, name)) is not None}
     listed = getattr(agent.sessions, "listed", agent.sessions.logs)
-    stored: list[SessionLog] = listed(Path.home(), environment)
-    logs = [_named(agent, name, stored, environment) for name in selected.names] if selected.names else stored
+    only_files = bool(files) and len(files) == len(set(selected.names))
+    stored: list[SessionLog] = [] if only_files else listed(Path.home(), environment)
+    named = [files.get(name) or _named(agent, name, stored, environment) for name in selected.names]
+    logs = (with_distinct_ids(named) if agent.name in SESSION_FORMATS else named) if selected.names else stored
     logs = [log for log in logs if selected.since is None or log.changed_at >= selected.since]
     if selected.cwd is not None:
         folder = selected.cwd.expanduser().resolve()
@@ -205,10 +208,11 @@ def select_logs(agent: SessionOwner, selected: SessionFilter, environment: Mappi
     return logs[: selected.last]
 
 
+def _file(agent: SessionOwner, name: str) -> SessionLog | None:
+    return agent.sessions.log_at(Path(name).expanduser()) if name else None
+
+
 def _named(agent: SessionOwner, name: str, stored: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
-    log = agent.sessions.log_at(Path(name).expanduser()) if name else None
-    if log is not None:
-        return log
     matching = [log for log in stored if log.session_id.startswith(name)]
     exact = [log for log in matching if log.session_id == name]
     if len(exact or matching) == 1:

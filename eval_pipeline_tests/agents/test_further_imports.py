@@ -100,7 +100,26 @@ def test_sessions_of_opencode_are_listed_and_exported_by_it(
 def test_without_opencode_there_are_no_sessions_of_it(cli_project: CliProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert "no opencode session matches, of 0" in cli_project("import", "opencode", "--last", "1").text
+    assert "no 'opencode' on PATH" in cli_project("import", "opencode", "--last", "1").text
+    assert "name files of `opencode export`" in cli_project("import", "opencode", "--list").text
+
+
+def test_trajectories_of_one_name_have_their_folders_in_their_ids(cli_project: CliProject, tmp_path: Path) -> None:
+    (content,) = exported("atif", a_record()).values()
+    document = json.loads(content)
+    document["steps"].insert(0, {"step_id": 0, "source": "user", "message": "What is 2 + 2?"})
+    files = [tmp_path / name for name in ("one/run.json", "two/run.json", "other.json")]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(document))
+
+    answer = cli_project("import", "atif", *map(str, files), "--suite", "theirs")
+
+    assert answer.code == 0, answer.err
+    suite = (cli_project.root / "suites/theirs.yaml").read_text()
+    assert [line for line in suite.splitlines() if "- id:" in line] == [
+        "  - id: one-run", "  - id: two-run", "  - id: other"
+    ]  # fmt: skip
 
 
 def test_a_trajectory_of_any_program_is_imported(cli_project: CliProject, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_pipeline.agents.session_store import JsonlSessions, SessionLog
+from eval_pipeline.errors import InputError
 from eval_pipeline.reports.jsonl_records import count, listing, mapping, parse_json, text
 
 PROGRAM = "opencode"
@@ -21,12 +22,18 @@ class OpenCodeSessions(JsonlSessions):
     """Files of `opencode export`, and what `opencode session list` lists where the program is installed."""
 
     def listed(self, home: Path, environment: Mapping[str, str]) -> list[SessionLog]:
-        """Return the sessions of the user, newest first."""
+        """Return the sessions of the user, newest first. Raises InputError where OpenCode cannot list them."""
         folder = self.folder(home, environment)
+        if shutil.which(PROGRAM) is None:
+            cure = "only OpenCode itself lists its sessions: install it, or name files of `opencode export`"
+            raise InputError(f"no '{PROGRAM}' on PATH; {cure}")
         try:
             entries = [mapping(entry) for entry in listing(parse_json(_printed("session", "list", "--format", "json")))]
         except ValueError:
-            return []
+            return []  # it prints nothing where there are none
+        except (OSError, subprocess.TimeoutExpired) as error:
+            problem = getattr(error, "strerror", None) or error
+            raise InputError(f"`{PROGRAM} session list` failed: {problem}") from None
         logs = [
             SessionLog(session_id=id_, path=folder / id_, changed_at=_moment(count(entry.get("updated")) or 0))
             for entry in entries
@@ -45,12 +52,9 @@ def _moment(milliseconds: int) -> datetime:
 
 
 def _printed(*arguments: str) -> str:
-    """Return what OpenCode prints; the empty text without the program. Raises OSError where it fails."""
-    program = shutil.which(PROGRAM)
-    if program is None:
-        return "[]"
+    """Return what OpenCode prints. Raises OSError where it fails."""
     done = subprocess.run(
-        [program, *arguments],
+        [shutil.which(PROGRAM) or PROGRAM, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
