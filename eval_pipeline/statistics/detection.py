@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from typing import Any
 
 from eval_pipeline.statistics.intervals import Z95
 
@@ -37,4 +37,10 @@ def detectable_difference(cases: int, repetitions: int, variation: Variation = I
     """
     if cases < FEWEST_CASES:
         return None
-    return min(1.0, (Z95 + Z80) * sqrt(variation.of_means(repetitions) / cases))
+    return min(1.0, float(shown_from(cases, variation.of_means(repetitions))))
+
+
+def shown_from(cases: Any, variance: Any) -> Any:
+    """Return the difference that is shown with a probability of 80 % at a level of 5 %, not limited to 1, of numbers
+    or SQL expressions: the number of cases, and the variance of the difference on one of them."""
+    return (Z95 + Z80) * (variance / cases) ** 0.5

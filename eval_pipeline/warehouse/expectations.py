@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from eval_pipeline.statistics.detection import Variation
 from eval_pipeline.warehouse.conversation_views import COST_OF_BOTH_SIDES
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.question_views import DIFFERENCES
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -72,19 +73,5 @@ def variation_of_differences(warehouse: Warehouse) -> dict[str, Variation]:
     medians over its pairs of runners. Where nothing was repeated, all of it counts as between cases."""
     if not warehouse.exists():
         return {}
-    frame = warehouse.frame(
-        """WITH rates AS (
-               SELECT suite, runner, case_id, count(*) AS answers,
-                      avg((status IN ('passed', 'expected-failed'))::INTEGER) AS rate,
-                      var_samp((status IN ('passed', 'expected-failed'))::INTEGER) AS noise
-               FROM current_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
-           differences AS (
-               SELECT a.suite, var_samp(a.rate - b.rate) AS together, avg(a.noise + b.noise) AS within,
-                      avg(a.noise / a.answers + b.noise / b.answers) AS noise
-               FROM rates a
-               JOIN rates b ON a.suite = b.suite AND a.case_id = b.case_id AND a.runner < b.runner
-               GROUP BY a.suite, a.runner, b.runner)
-           SELECT suite, median(greatest(together - coalesce(noise, 0), 0)), median(coalesce(within, 0))
-           FROM differences WHERE together > 0 GROUP BY suite"""
-    )
+    frame = warehouse.frame(DIFFERENCES)
     return {suite: Variation(between, within) for suite, between, within in frame.iter_rows()}

@@ -256,6 +256,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(24, "agreement of graders on the order of values", ()),
     Migration(25, "views of analysts' questions", ()),
     Migration(26, "results by tag, difficulty, persona and metric count cases by their weights", ()),
+    Migration(27, "the smallest difference that current results are likely to show", ()),
 )
 
 

@@ -21,6 +21,8 @@ from eval_pipeline.failures import (
     WORKSPACE,
     WORKSPACE_BOOTSTRAP,
 )
+from eval_pipeline.statistics.detection import FEWEST_CASES, INDEPENDENT, Variation, shown_from
+from eval_pipeline.warehouse.expressions import Sql
 
 
 class QuestionView(NamedTuple):
@@ -61,6 +63,23 @@ _MEASURED = f"""
         FROM current_verdicts GROUP BY suite, runner)
     JOIN (SELECT suite, runner, avg(pass_rate) AS pass_rate FROM by_case GROUP BY suite, runner)
     USING (suite, runner)"""
+
+DIFFERENCES = f"""
+    WITH rates AS (
+        SELECT suite, runner, case_id, count(*) AS answers, avg(({_OK})::INTEGER) AS rate,
+               var_samp(({_OK})::INTEGER) AS noise
+        FROM current_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
+    differences AS (
+        SELECT a.suite, var_samp(a.rate - b.rate) AS together, avg(a.noise + b.noise) AS within,
+               avg(a.noise / a.answers + b.noise / b.answers) AS noise
+        FROM rates a JOIN rates b ON a.suite = b.suite AND a.case_id = b.case_id AND a.runner < b.runner
+        GROUP BY a.suite, a.runner, b.runner)
+    SELECT suite, median(greatest(together - coalesce(noise, 0), 0)) AS between_cases,
+           median(coalesce(within, 0)) AS within_cases
+    FROM differences WHERE together > 0 GROUP BY suite"""
+"""How the difference of two runners' pass rates on a case varies, by suite: medians over its pairs of runners. Where
+nothing was repeated, all of it counts as between cases."""
+_OF_MEANS = Variation(Sql("between_cases"), Sql("within_cases")).of_means(Sql("repetitions"))  # type: ignore[arg-type]
 
 
 def _on_front(measure: str) -> str:
@@ -276,6 +295,35 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
             "repetition_variance": "Variance between repetitions of a case; NULL: none is repeated",
             "grader_variance": "Mean variance between the graders of one answer; NULL: no panel",
             "case_share": "Share of the variance that is between cases (intraclass correlation)",
+        },
+    ),
+    QuestionView(
+        "detectable_differences",
+        "The smallest difference of pass rates that the current cases and repetitions of a runner are likely to show.",
+        f"""
+    WITH differences AS ({DIFFERENCES}),
+    sizes AS (
+        SELECT suite, runner, count(*) AS cases, min(answers) AS repetitions FROM (
+            SELECT suite, runner, case_id, count(*) AS answers FROM current_verdicts WHERE status <> 'error'
+            GROUP BY suite, runner, case_id)
+        GROUP BY suite, runner),
+    varied AS (
+        SELECT s.*, d.suite IS NULL AS assumed, coalesce(d.between_cases, {INDEPENDENT.between}) AS between_cases,
+               coalesce(d.within_cases, {INDEPENDENT.within}) AS within_cases
+        FROM sizes s LEFT JOIN differences d USING (suite))
+    SELECT suite, runner, cases, repetitions,
+           CASE WHEN cases >= {FEWEST_CASES} THEN least(1.0, {shown_from(Sql("cases"), _OF_MEANS)}) END
+               AS detectable_difference,
+           between_cases AS between_variance, within_cases AS within_variance, assumed
+    FROM varied ORDER BY suite, runner""",
+        "verdicts",
+        {
+            "cases": "Cases with a graded answer",
+            "repetitions": "Graded answers to the case that has the fewest",
+            "detectable_difference": "Shown with a probability of 80 % at a level of 5 %; NULL: fewer than two cases",
+            "between_variance": "Variance, between cases, of the difference of two runners of the suite (median)",
+            "within_variance": "Variance of that difference from answer to answer; 0 where nothing is repeated",
+            "assumed": "Whether nothing is known of the suite: answers that have nothing to do with each other",
         },
     ),
     QuestionView(

@@ -142,6 +142,24 @@ def test_variance_is_told_apart_by_cases_and_repetitions(swept: CliProject) -> N
     ]  # fmt: skip
 
 
+def test_the_smallest_difference_that_results_show_is_that_of_their_plan(swept: CliProject) -> None:
+    rows = swept.ask("SELECT runner, cases, repetitions, assumed FROM detectable_differences")
+    shown = dict(swept.ask("SELECT runner, detectable_difference FROM detectable_differences"))
+    planned = {row["runner"]: row["detectable_difference"] for row in json.loads(swept("plan", "--json").out)}
+
+    assert rows == [("bad", 2, 2, False), ("fair", 3, 2, False), ("good", 3, 2, False)]
+    assert shown["good"] == pytest.approx(planned["good"]) and shown["fair"] == pytest.approx(planned["fair"])
+    assert shown["bad"] == pytest.approx(min(1.0, planned["good"] * (3 / 2) ** 0.5))
+
+
+def test_the_smallest_difference_of_one_runner_is_that_of_independent_answers(revised: CliProject) -> None:
+    ((cases, difference, assumed),) = revised.ask(
+        "SELECT cases, detectable_difference, assumed FROM detectable_differences"
+    )
+
+    assert (cases, difference, assumed) == (3, pytest.approx(2.8016 * (0.375 / 3) ** 0.5, abs=1e-3), True)
+
+
 def test_agreement_shows_the_variance_where_there_are_no_grades_to_compare(swept: CliProject) -> None:
     shown, document = swept("agreement"), swept("agreement", "--json").document
 
