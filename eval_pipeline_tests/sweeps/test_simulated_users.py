@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.result_measures import read_measured
 from eval_pipeline.warehouse.selections import Selection
 from eval_pipeline_tests.executions.test_canned_tools import calls, tool
-from eval_pipeline_tests.local_server import Received, Reply, chat_reply, serve
+from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
 
 FUNCTIONS = """
@@ -277,23 +278,65 @@ def test_the_time_of_the_simulator_counts_against_the_seconds_of_a_conversation(
     assert "limit: 0.2" in error
 
 
-def test_a_simulator_gets_a_seed_from_case_repetition_and_turn_where_its_wire_has_one(folder: ProjectFolder) -> None:
+def _content(text: str) -> Reply:
+    parts = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
+    return json_reply({"candidates": [parts]})
+
+
+def _message(text: str) -> Reply:
+    said = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}]}
+    return json_reply({**said, "id": "m", "model": "m", "stop_reason": "end_turn", "usage": {}})
+
+
+def _sent_seeds(folder: ProjectFolder, wire: str, reply: Callable[[str], Reply], *sweeps: dict[str, Any]) -> list[Any]:
+    """What a model server got as a seed for each line of a simulator, sweep by sweep; None without a seed."""
+    numbers, seeds = iter(range(100)), []
+    with serve(lambda request: reply(f"line {next(numbers)} of the user")) as server:
+        entries = json.loads((folder.root / "runners.yaml").read_text())["runners"]
+        chat = {"adapter": "chat", "wire": wire, "base_url": server.url, "model": "m"}
+        folder.write_runners(*entries, {"name": "model", **chat, "max_tokens": 9})
+        for options in sweeps:
+            at = len(server.requests)
+            sweep(folder, simulator="model", **options)
+            bodies = [request.json for request in server.requests[at:]]
+            seeds.append([{**body, **body.get("generationConfig", {})}.get("seed") for body in bodies])
+    return seeds
+
+
+@pytest.mark.parametrize(
+    ("wire", "reply"),
+    [("openai", chat_reply), ("azure", chat_reply), ("openrouter", chat_reply), ("gemini", _content)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_simulator_gets_a_seed_from_case_repetition_and_turn(
+    folder: ProjectFolder, wire: str, reply: Callable[[str], Reply]
+) -> None:
+    folder.write_suite(talk(max_turns=3), talk(max_turns=2) | {"id": "other"})
+
+    first, again = _sent_seeds(folder, wire, reply, {"repetitions": 2}, {"repetitions": 2, "refresh": "all"})
+
+    assert len(set(first)) == len(first) == 6
+    assert all(0 <= seed < 2**31 for seed in first)
+    assert sorted(again) == sorted(first)
+
+
+def test_a_wire_without_a_seed_is_sent_none(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=3))
+
+    assert _sent_seeds(folder, "anthropic", _message, {}) == [[None, None]]
+    assert folder.ask("SELECT failure_class FROM target_executions") == [(None,)]
+
+
+def test_a_seed_of_the_runner_goes_before_that_of_the_line(folder: ProjectFolder) -> None:
     folder.write_suite(talk(max_turns=3))
     numbers = iter(range(100))
     with serve(lambda request: chat_reply(f"line {next(numbers)} of the user")) as server:
         entries = json.loads((folder.root / "runners.yaml").read_text())["runners"]
         chat = {"adapter": "chat", "base_url": server.url + "/v1", "model": "m"}
-        folder.write_runners(*entries, {"name": "model", **chat}, {"name": "fixed", **chat, "seed": 7})
-        sweep(folder, simulator="model", repetitions=2)
-        seeds = [request.json["seed"] for request in server.requests]
-        sweep(folder, simulator="model", repetitions=2, refresh="all")
-        again = [request.json["seed"] for request in server.requests[4:]]
+        folder.write_runners(*entries, {"name": "fixed", **chat, "seed": 7})
         sweep(folder, simulator="fixed")
-        fixed = {request.json["seed"] for request in server.requests[8:]}
 
-    assert len(set(seeds)) == 4
-    assert sorted(again) == sorted(seeds)
-    assert fixed == {7}
+        assert [request.json["seed"] for request in server.requests] == [7, 7]
 
 
 def test_the_instructions_of_a_simulator_may_be_a_file(folder: ProjectFolder) -> None:
