@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from eval_pipeline.executions.model import RunnerNamed
@@ -22,7 +22,8 @@ class SweepContext:
     """What all pairs of one sweep share.
 
     `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes;
-    `clock` orders what is stored; `snapshots` compares tokens with baselines.
+    `clock` orders what is stored; `snapshots` compares tokens with baselines; `failed_reviewers` are the names of those
+    whose failure was reported.
     """
 
     options: SweepOptions
@@ -35,6 +36,7 @@ class SweepContext:
     clock: OrderClock
     unfinished: Sequence[UnfinishedRefresh] = ()
     snapshots: SnapshotChecks = NO_SNAPSHOTS
+    failed_reviewers: set[str] = field(default_factory=set)
 
     @property
     def artifacts(self) -> Path:

@@ -4,6 +4,7 @@ two conversations of one case are two samples."""
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
@@ -28,6 +29,7 @@ from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import of_reply
 from eval_pipeline.sweeps.pairs import Pair, reviewer_of, simulator_of
 
+_LOG = logging.getLogger(__name__)
 _SEED_DIGITS = 7
 _REVIEW = """\
 You check the words of a person whom a model plays in a test of an assistant. Below is what the model was told, the
@@ -95,11 +97,25 @@ def review_line(
         try:
             reply = await context.graders.ask(reviewer, asked, {}, name, repetition=request.attempt + 1)
         except GraderFailure as failure:
-            return Review(fault=None, facts={"reviewer": reviewer.name, "error": str(failure)})
-        context.budget.spend(plan, of_reply(reply.usage))
-        return _read(reply, reviewer)
+            found = Review(fault=None, facts={"reviewer": reviewer.name, "error": str(failure)})
+        else:
+            context.budget.spend(plan, of_reply(reply.usage))
+            found = _read(reply, reviewer)
+        _report_failure(found, context)
+        return found
 
     return review
+
+
+def _report_failure(review: Review, context: SweepContext) -> None:
+    """Report a reviewer that does not review, once for each reviewer: its lines are used as if there were none."""
+    name, error = review.facts["reviewer"], review.facts.get("error")
+    if error is not None and name not in context.failed_reviewers:
+        context.failed_reviewers.add(name)
+        _LOG.warning(
+            "reviewer '%s' did not review a line of a simulated user, which is used unreviewed (view simulator_faults "
+            "counts such lines): %s", name, error,
+        )  # fmt: skip
 
 
 def seed_of(plan: Plan, request: SimulatorRequest) -> int:

@@ -102,12 +102,14 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
     counted AS (
         SELECT suite, runner, speech ->> '$.simulator' AS simulator, execution_id,
                coalesce(json_array_length(speech, '$.discarded'), 0)::BIGINT AS discarded,
-               (speech ->> '$.fault') IS NOT NULL AS gave_up
+               (speech ->> '$.fault') IS NOT NULL AS gave_up,
+               (speech ->> '$.review.error') IS NOT NULL AS unreviewed
         FROM lines)
     SELECT suite, runner, simulator, count(*) FILTER (NOT gave_up) AS lines, sum(discarded)::BIGINT AS discarded_lines,
            sum(discarded) / nullif(count(*) FILTER (NOT gave_up) + sum(discarded), 0) AS fault_rate,
            count(DISTINCT execution_id) AS conversations,
-           count(DISTINCT execution_id) FILTER (gave_up) AS discarded_conversations
+           count(DISTINCT execution_id) FILTER (gave_up) AS discarded_conversations,
+           count(*) FILTER (unreviewed) AS unreviewed_lines
     FROM counted GROUP BY suite, runner, simulator ORDER BY suite, runner, simulator""",
     ),
 )

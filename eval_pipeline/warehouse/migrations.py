@@ -257,6 +257,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(25, "views of analysts' questions", ()),
     Migration(26, "results by tag, difficulty, persona and metric count cases by their weights", ()),
     Migration(27, "the smallest difference that current results are likely to show", ()),
+    Migration(28, "lines of simulated users that were not reviewed are counted", ()),
 )
 
 

@@ -98,6 +98,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "fault_rate": "Discarded replies as a share of all replies",
         "conversations": "Conversations with a line or a fault of the simulator",
         "discarded_conversations": "Conversations that ended without a verdict, because no reply could be used",
+        "unreviewed_lines": "Lines that a reviewer was to review and did not: it failed, or its reply cannot be read",
     },
     "results_by_tag": {**_BY_CASE, "tag": "Tag of the cases"},
     "results_by_difficulty": {**_BY_CASE, "difficulty": "How hard the cases are: normal or hard"},

@@ -368,6 +368,47 @@ def test_a_reviewer_discards_lines_with_facts_that_are_made_up(folder: ProjectFo
     ]
 
 
+def test_a_conversation_that_its_simulator_ends_too_early_is_kept_and_counts_in_coverage_only(
+    folder: ProjectFolder,
+) -> None:
+    hasty = {"fault": "ended-early", "why": "The parcel is not found."}
+    (folder.root / "hasty.py").write_text(
+        f"def review(messages):\n    asked = messages[-1]['content'].rpartition('What it says next')[2]\n"
+        f"    return {json.dumps(hasty)!r} if '\"end\": true' in asked else '{{\"fault\": null}}'\n"
+    )
+    entries = json.loads((folder.root / "runners.yaml").read_text())["runners"]
+    folder.write_runners(*entries, {"name": "hasty", "adapter": "python", "function": "hasty:review"})
+    folder.write_suite(talk(max_turns=5, reviewer="hasty"), talk(max_turns=2) | {"id": "short"})
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT case_id, status, failure_class FROM current_verdicts ORDER BY ALL") == [
+        ("short", "passed", None),
+        ("talk", "error", "simulator-fault"),
+    ]
+    ((error,),) = folder.ask("SELECT error FROM target_executions WHERE case_id = 'talk'")
+    assert "it ends the conversation too early: The parcel is not found." in error
+    said = "SELECT text FROM session_events e JOIN session_reports r USING (execution_id) WHERE r.case_id = 'talk'"
+    assert folder.ask(f"{said} AND kind = 'message' AND turn = 2 ORDER BY position") == [
+        ("line 1",),
+        ("parcel answer",),
+    ]
+    (row,) = folder.session().store.update_leaderboards().filter(scope="suite").rows(named=True)
+    assert [row[name] for name in ("planned", "graded", "errored", "pass_rate", "coverage")] == [2, 1, 1, 1.0, 0.5]
+
+
+def test_lines_that_a_reviewer_did_not_review_are_used_and_counted_and_the_reviewer_is_named(
+    folder: ProjectFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.write_suite(talk(max_turns=3, reviewer="mumble"))
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+    assert folder.ask("SELECT lines, unreviewed_lines FROM simulator_faults") == [(2, 2)]
+    assert caplog.text.count("reviewer 'mumble' did not review a line") == 1
+
+
 def test_simulator_and_reviewer_are_money_of_the_platform_of_the_month_and_of_what_is_expected(
     folder: ProjectFolder,
 ) -> None:
