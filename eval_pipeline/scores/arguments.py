@@ -62,6 +62,7 @@ _DOCS: Mapping[str, str] = {
     "size": "How many there are.",
     "max_cost_usd": "The most that the execution may cost, in USD.",
     "max_duration_ms": "The longest that the execution may take, in milliseconds.",
+    "labels": "The scores of what the other system wrote in place of numbers: each from 0 to 1.",
     "isolation": "Where the code runs: in a worker `process`, or `in-process`, in that of the sweep.",
     "max_input": "The most input tokens, without those from a cache.",
     "max_llm_calls": "The most calls of a model.",
