@@ -118,6 +118,17 @@ def _spec(name: str, partitions: dg.PartitionsDefinition[str], **fields: Any) ->
     return dg.AssetSpec(name, deps=deps, group_name=GROUP, kinds=kinds, description=_DESCRIPTIONS[name], **fields)
 
 
+def _any_score_updated() -> dg.AutomationCondition[dg.AssetKey]:
+    """Return when leaderboards are computed again: `eager`, but only a request of its own makes a score handled.
+
+    Boards that a command computed do not: scores of another run may have come after them before the daemon looked.
+    """
+    is_ = dg.AutomationCondition
+    updated = is_.any_deps_updated().ignore(dg.AssetSelection.assets("evaluators"))
+    asked = (is_.newly_missing() | updated).since(is_.newly_requested() | is_.initial_evaluation())
+    return (asked & ~is_.any_deps_in_progress() & ~is_.in_progress()).with_label("any score updated")
+
+
 def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `leaderboards`: standings over everything current, recomputed when any score changed."""
 
@@ -127,10 +138,7 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
         group_name=GROUP,
         kinds={"duckdb", "polars"},
         code_version=CODE_VERSION,
-        automation_condition=dg.AutomationCondition.eager()
-        .without(~dg.AutomationCondition.any_deps_missing())
-        .ignore(dg.AssetSelection.assets("evaluators"))
-        .with_label("any score updated"),
+        automation_condition=_any_score_updated(),
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )
     def leaderboards(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:

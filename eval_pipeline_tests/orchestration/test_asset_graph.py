@@ -13,6 +13,7 @@ import pytest
 
 from eval_pipeline.orchestration import definitions
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.partitions import pair_partitions
 from eval_pipeline.orchestration.versions import INPUTS
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.tables import TABLES
@@ -186,6 +187,29 @@ def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> Non
     automated = [spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.automation_condition]
 
     assert automated == ["leaderboards"]
+
+
+@pytest.mark.parametrize(
+    ("reported", "requested"),
+    [
+        pytest.param(["evaluator_scores"], 1, id="a score"),
+        pytest.param(["leaderboards"], 0, id="the boards alone"),
+        pytest.param(
+            ["evaluator_scores", "leaderboards", "evaluator_scores"], 1, id="a score after the boards of another run"
+        ),
+    ],
+)
+def test_the_leaderboards_follow_every_score(defs: dg.Definitions, reported: list[str], requested: int) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(str(pair_partitions.name), ["sums@echo"])
+        before = dg.evaluate_automation_conditions(defs, instance)
+        for asset in reported:
+            partition = None if asset == "leaderboards" else "sums@echo"
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=partition))
+
+        after = dg.evaluate_automation_conditions(defs, instance, cursor=before.cursor)
+
+    assert after.total_requested == requested
 
 
 def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_of_the_grid(

@@ -212,10 +212,10 @@ def range_of(pairs: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, (pairs[0], pairs[-1]), strict=True))
 
 
-def wait_for(happened: Callable[[], bool]) -> None:
+def wait_for(happened: Callable[[], bool], seen: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
+        assert time.monotonic() < deadline, f"it did not happen {seen()}"
         time.sleep(0.5)
 
 
@@ -430,7 +430,10 @@ def test_an_edited_evaluator_makes_scores_and_boards_stale_and_no_execution(
     server: Server, from_lineage: list[str]
 ) -> None:
     folder = server.ui.folder
-    wait_for(lambda: all(is_fresh(server, asset) for asset in ("leaderboards", *PAIR_ASSETS)))
+    assets = ("leaderboards", *PAIR_ASSETS)
+    wait_for(
+        lambda: all(is_fresh(server, asset) for asset in assets), lambda: [stale(server, asset) for asset in assets]
+    )
     folder.write_suite(a_test("y", contains("apples")), name="only-parrot", execution={"targets": ["parrot"]})
     wait_for(lambda: stale(server, "evaluator_scores")["only-parrot@parrot"][0] == "STALE")
 
