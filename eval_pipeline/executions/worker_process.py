@@ -33,6 +33,7 @@ _START = (
 _READ = 1 << 16
 _BYTES_OF_CHARACTER = 4
 """A text is limited by its characters."""
+_STDERR = 2
 _TICK_S = 1
 _ENDING_S = 2.0
 _OUTPUT_S = 0.5
@@ -152,11 +153,12 @@ class WorkerProcess:
             path,
             str(self.memory_bytes),
         ]
+        output = _output_beside(sys.__stderr__)
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=_output_beside(sys.__stdout__),
-            stderr=_output_beside(sys.__stderr__),
+            stdout=output,
+            stderr=output,
             bufsize=0,
             pass_fds=(descriptor,),
             env=env,
@@ -164,7 +166,8 @@ class WorkerProcess:
             umask=umask_of_programs(),
         )
         self._theirs.close()
-        self._outputs = [pass_on(pipe, number) for number, pipe in ((1, process.stdout), (2, process.stderr)) if pipe]
+        # Our standard output holds what a command returns, `--json` among it: what functions write is not part of it.
+        self._outputs = [pass_on(pipe, _STDERR) for pipe in (process.stdout, process.stderr) if pipe]
         if self._killed:
             self._process = process
             self.kill()
@@ -264,7 +267,8 @@ def _head_of(content: bytearray) -> list[Any]:
 
 
 def _output_beside(ours: object) -> int:
-    """Return where a worker's output goes: into a pipe, nowhere when this process was started without that output."""
+    """Return where a worker's output goes: into a pipe, nowhere when this process was started without the output that
+    it is passed on to."""
     return subprocess.DEVNULL if ours is None else subprocess.PIPE
 
 

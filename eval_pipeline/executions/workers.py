@@ -205,7 +205,7 @@ class WorkerPool:
     def _receive(self, worker: WorkerProcess, head: list[Any], body: bytearray) -> None:
         kind, id_, *rest = head
         if kind == "printed":
-            _print(str(id_), text_of(body))
+            _print(text_of(body))
             return
         if kind == "blocked":
             with self._lock:
@@ -370,9 +370,9 @@ def _surroundings() -> tuple[object, ...]:
     return environment, os.getcwd(), tuple(sys.path)  # noqa: PTH109 — compared only
 
 
-def _print(stream: str, text: str) -> None:
-    """Write what a function printed to our own standard output or error."""
-    target = sys.stderr if stream == "stderr" else sys.stdout
+def _print(text: str) -> None:
+    """Write what a function printed to our standard error; our standard output holds what a command returns."""
+    target = sys.stderr
     try:
         target.write(text)
         target.flush()

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 
-def run_module(private: str, file: str) -> ModuleType:
-    """Return the module of a file, registered under its private name. Raises what its code raises."""
-    spec = importlib.util.spec_from_file_location(private, file)
+def run_module(private: str, file: str, loader: Any = None) -> ModuleType:
+    """Return the module of a file, registered under its private name. `loader` is the usual one where none is given.
+    Raises what the module's code raises."""
+    spec = importlib.util.spec_from_file_location(private, file, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(f"no loader for {file}")
     module = importlib.util.module_from_spec(spec)

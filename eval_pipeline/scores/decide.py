@@ -213,6 +213,7 @@ def _apply_expectation(case: Case, verdict: Verdict) -> Verdict:
     return replace(
         verdict,
         status=Status.UNEXPECTED_PASSED,
+        reason=f"{verdict.reason}, although the case expects a failure (expected_fail); without it the case passes",
         failure_class=UNEXPECTED_PASSED.id,
         failure_label=UNEXPECTED_PASSED.label,
         failure_origin=UNEXPECTED_PASSED.origin.value,

@@ -294,10 +294,11 @@ def test_a_call_that_is_cancelled_as_its_process_ends_prints_nothing(
     assert "never retrieved" not in caplog.text
 
 
-def test_what_a_function_prints_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_function_prints_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes(adapter_of(tmp_path, "prints"), tmp_path, ["a"])
 
-    assert capsys.readouterr() == ("a line\nhalf", "an error\n")
+    out, err = capsys.readouterr()
+    assert (out, sorted(err)) == ("", sorted("a line\nhalfan error\n"))
 
 
 @pytest.mark.parametrize("secret", ["sk-1234567890", "first line\nsecond line"])
@@ -311,8 +312,9 @@ def test_what_a_function_and_its_programs_write_past_print_is_redacted(
     end_workers()
 
     out, err = capfd.readouterr()
-    assert out == "written ***\na program: ***\n"
-    assert err == "x" * 66_000 + "***" + "y" * 7 + " half"
+    assert out == ""
+    assert "written ***\n" in err and "a program: ***\n" in err
+    assert err.count("x") == 66_000 and secret not in err and "***" + "y" * 7 + " half" in err
 
 
 def test_values_that_only_the_worker_has_come_back_as_they_are_stored(tmp_path: Path) -> None:

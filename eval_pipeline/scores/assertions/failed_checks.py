@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple, Self
 
+LONGEST_FAILURE = 4_000
+"""Of the message of one failed check, in characters."""
 _OURS = __name__.partition(".")[0]
 _LIBRARIES = ("<frozen ", *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
 
@@ -55,7 +57,8 @@ class SoftFailures(CheckFailed):
 
     def __init__(self, failures: list[AssertionError]) -> None:
         number = len(failures)
-        lines = [f"{place}. {str(failure) or 'assertion failed'}" for place, failure in enumerate(failures, start=1)]
+        texts = [cut(message_of(failure) or "assertion failed", LONGEST_FAILURE) for failure in failures]
+        lines = [f"{place}. {text}" for place, text in enumerate(texts, start=1)]
         noun = "failure" if number == 1 else "failures"
         title = f"{number} assertion {noun} collected during case execution:"
         super().__init__("\n".join([title, *lines]), tuple(asked for one in failures for asked in questions_of(one)))
@@ -101,6 +104,19 @@ def keep_soft(error: AssertionError) -> None:
     if collector is None:
         raise error
     collector.failures.append(error)
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception, whose `__str__` may itself raise."""
+    try:
+        return str(error)
+    except Exception as second:  # noqa: BLE001 — the boundary to the user's exception
+        return f"{type(error).__name__}, whose message cannot be read ({type(second).__name__})"
+
+
+def cut(text: str, most: int) -> str:
+    """Return the first `most` characters of a text and how many more there are; a shorter one whole."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def class_of(error: BaseException) -> ClassTag | None:

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -25,21 +25,29 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.assertions.case_result import CaseResult, FailureError
 from eval_pipeline.scores.assertions.context import AssertionContext
 from eval_pipeline.scores.assertions.failed_checks import (
+    LONGEST_FAILURE,
     ClassTag,
     as_tag,
     class_of,
     collecting,
+    cut,
+    message_of,
     questions_of,
     source_of,
     traceback_line,
 )
 from eval_pipeline.scores.programs.case_problems import wrong_fields
+from eval_pipeline.scores.programs.plain_asserts import RewritingLoader, rewriting_asserts
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.triggers import read_triggers
 
 Json = dict[str, Any]
 SUITE = "suite"
 _MOST_PRINTED = 2_000
+_LONGEST_MESSAGE = 10_000
+"""Of a check, in characters: several failures may make it up."""
+_MOST_FAILURES = 100
+"""Failures that are listed one by one, and questions about them."""
 _NEVER_AWAITED = "was never awaited"
 _HINT = "did you mean"
 _IMPORTED = re.compile(r"cannot import name '(\w+)' from '(eval_pipeline)'")
@@ -78,8 +86,8 @@ def _module(private: str, file: str, folder: str) -> ModuleType:
     if private in sys.modules:
         return sys.modules[private]
     printed = io.StringIO()
-    with importing_from(folder), contextlib.redirect_stdout(printed):
-        module = run_module(private, file)
+    with importing_from(folder), rewriting_asserts(folder), contextlib.redirect_stdout(printed):
+        module = run_module(private, file, RewritingLoader(private, file))
     _PRINTED[private] = printed.getvalue()[:_MOST_PRINTED]
     if folder not in sys.path:
         sys.path.append(folder)  # for checks that import when they are called
@@ -262,18 +270,25 @@ def _finish(value: Any) -> None:
 
 def _outcome(error: BaseException, status: str, tag: ClassTag | None) -> Json:
     source = source_of(error)
-    message = str(error) if status == "failed" else f"check crashed{_place(source)}: {error_text(error)}{_near(error)}"
-    failures: Iterable[AssertionError] = getattr(error, "failures", ())
+    if status == "failed":
+        message = message_of(error) or _unsaid(source)
+    else:
+        message = f"check crashed{_place(source)}: {error_text(error)}{_near(error)}"
+    failures: Sequence[AssertionError] = getattr(error, "failures", ())
+    most = _LONGEST_MESSAGE if failures else LONGEST_FAILURE
     return {
         "status": status,
-        "message": message or _unsaid(source),
+        "message": cut(message, most),
         "class": None if tag is None else list(tag),
         "questions": [
             {"question": asked.text, "source": asked.source and f"{asked.source.path}:{asked.source.line}"}
-            for asked in questions_of(error)
+            for asked in questions_of(error)[:_MOST_FAILURES]
         ],
         "source": None if source is None else list(source),
-        "failures": [str(failure) or _unsaid(source_of(failure)) for failure in failures],
+        "failures": [
+            cut(message_of(failure) or _unsaid(source_of(failure)), LONGEST_FAILURE)
+            for failure in failures[:_MOST_FAILURES]
+        ],
     }
 
 

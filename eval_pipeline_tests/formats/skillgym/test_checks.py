@@ -127,6 +127,7 @@ def test_every_end_of_a_check_has_its_status_class_label_and_origin(folder: Proj
     assert "'passes_later' was never awaited" in reasons["lost"]
     assert re.search(r"check crashed \(cases.py:\d+\): KeyError: 'lost'", reasons["crashes"])
     assert "no attribute 'finalOutput'; did you mean 'final_output'?" in reasons["misspells"]
+    assert "although the case expects a failure (expected_fail)" in reasons["unexpected"]
 
 
 def test_another_check_scores_anew_and_another_prompt_executes(folder: ProjectFolder) -> None:

@@ -1,0 +1,235 @@
+"""Plain asserts of a Python suite that report what they compared: `assert x == y` fails with the values of both.
+
+The modules of the suite's folder are compiled with their asserts rewritten: each part of a condition is evaluated once,
+as it is written, and kept under a name until the assert is over; only a failure makes a text of them. An assert with a
+message of its own, and one outside of a function, stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
+
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.assertions.context import AssertionContext
+from eval_pipeline.scores.assertions.failed_checks import cut
+from eval_pipeline.scores.assertions.matching import nearest_text
+
+_FAILED = "@assertion_failed"
+"""A global of each module; no name that a user can write."""
+_LONGEST_VALUE = 300
+_LONGEST_CONDITION = 1_000
+_MOST_VALUES = 5
+_MOST_NEAR = 200
+_CONTEXT = 40
+"""How many characters are shown before and after a difference."""
+_DEEP = 3
+_NOT_SHOWN = (SessionReport, AssertionContext, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+_INSTALLED = ("site-packages", "dist-packages")
+_Statement = ast.stmt
+_Parts = list[tuple[str, str]]
+"""The text of a part of a condition, and the name that keeps its value."""
+
+
+@contextmanager
+def rewriting_asserts(folder: str) -> Iterator[None]:
+    """Rewrite the asserts of modules of a folder that are imported inside, but for installed packages in it."""
+    finder = _Finder(folder)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class RewritingLoader(SourceFileLoader):
+    """Loads a module from its source, with its asserts rewritten."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Return the code of a module; bytecode that is stored beside it has the asserts as they are written."""
+        path = self.get_filename(fullname)
+        return _compiled(self.get_data(path), path)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Run a module, which finds the function that reports failures."""
+        vars(module)[_FAILED] = assertion_failed
+        super().exec_module(module)
+
+
+def _compiled(source: bytes, path: str) -> types.CodeType:
+    if b"assert" in source:
+        with suppress(RecursionError):  # what is nested too deep for a tree is not for the compiler
+            tree = ast.parse(source, path)
+            _Rewriter(source).rewrite(tree)
+            return compile(tree, path, "exec", dont_inherit=True)
+    return compile(source, path, "exec", dont_inherit=True)
+
+
+class _Finder:
+    """Finds the modules of a folder as usual, and has them loaded with their asserts rewritten."""
+
+    def __init__(self, folder: str) -> None:
+        self._prefix = folder.rstrip("/") + "/"
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or type(spec.loader) is not SourceFileLoader or spec.origin is None:
+            return None
+        inside = spec.origin.startswith(self._prefix) and not any(part in spec.origin for part in _INSTALLED)
+        if inside:
+            spec.loader = RewritingLoader(name, spec.origin)
+        return spec if inside else None
+
+
+def assertion_failed(
+    condition: str, compared: str | None, sides: tuple[Any, ...], texts: Sequence[str], *values: Any
+) -> AssertionError:
+    """Return the failure of a plain assert: its condition, the values of its parts, and what `_hint` returns of the
+    sides of its comparison."""
+    parts = [f"assertion failed: {cut(condition, _LONGEST_CONDITION)}"]
+    observed = [
+        f"{text} = {shown_value(value)}"
+        for text, value in zip(texts, values, strict=True)
+        if not isinstance(value, _NOT_SHOWN)
+    ]
+    parts += [f"Observed: {', '.join(observed[:_MOST_VALUES])}"] if observed else []
+    hint = _hint(compared, *sides) if compared is not None else None
+    parts += [hint] if hint is not None else []
+    return AssertionError(". ".join(parts))
+
+
+def _hint(compared: str, left: Any, right: Any) -> str | None:
+    """Return where two long texts differ; for a text that is not among others, or in the lines of one, the nearest."""
+    if compared == "In" and isinstance(left, str):
+        near = _nearest(left, right.splitlines() if isinstance(right, str) else right)
+        return None if near is None else f"Nearest: {shown_value(near)}"
+    if compared == "Eq" and isinstance(left, str) and isinstance(right, str):
+        differing = (place for place, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1])
+        place = next(differing, min(len(left), len(right)))
+        if place > _LONGEST_VALUE - _CONTEXT:
+            begin, end = place - _CONTEXT, place + _CONTEXT
+            return f"They differ at character {place + 1:,}: {left[begin:end]!r} and {right[begin:end]!r}"
+    return None
+
+
+def shown_value(value: Any) -> str:
+    """Return a value for messages: its `repr`, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 — the boundary to the user's class
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    return cut(text, _LONGEST_VALUE)
+
+
+def _nearest(wanted: str, among: Any) -> str | None:
+    if not isinstance(among, list | tuple | set | frozenset | dict):
+        return None
+    return nearest_text(wanted, [text for text in list(among)[:_MOST_NEAR] if isinstance(text, str)])
+
+
+class _Rewriter:
+    """Rewrites the asserts of a module in place."""
+
+    def __init__(self, source: bytes) -> None:
+        self._lines = source.splitlines()
+
+    def rewrite(self, tree: ast.Module) -> None:
+        self._visit(tree, in_function=False)
+
+    def _visit(self, node: Any, in_function: bool) -> None:
+        """Rewrite the asserts of the statements in a node; expressions hold none."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            in_function = not isinstance(node, ast.ClassDef)
+        for name in ("body", "orelse", "finalbody"):
+            statements = getattr(node, name, None)
+            if isinstance(statements, list):
+                setattr(node, name, [new for old in statements for new in self._statements(old, in_function)])
+        for name in ("handlers", "cases"):
+            for child in getattr(node, name, ()):
+                self._visit(child, in_function)
+
+    def _statements(self, node: _Statement, in_function: bool) -> list[_Statement]:
+        if not isinstance(node, ast.Assert):
+            self._visit(node, in_function)
+            return [node]
+        if not in_function or node.msg is not None:
+            return [node]
+        both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        return [self._checked(test, node) for test in (node.test.values if both else [node.test])]  # type: ignore[attr-defined]
+
+    def _checked(self, test: ast.expr, node: ast.Assert) -> ast.If:
+        """Return `if not test: raise assertion_failed(…)` for one condition of an assert."""
+        condition = self._text(test)
+        parts: _Parts = []
+        kept = self._kept_of(test, parts)
+        compared, sides = None, list[ast.expr]()
+        if isinstance(kept, ast.Compare):
+            compared, sides = type(kept.ops[0]).__name__, [_again(kept.left), _again(kept.comparators[0])]
+        texts: list[ast.expr] = [ast.Constant(text) for text, _ in parts]
+        lists = [ast.Tuple(items, ast.Load()) for items in (sides, texts)]
+        arguments = [ast.Constant(condition), ast.Constant(compared), *lists, *(_name(name) for _, name in parts)]
+        failure = ast.Call(_name(_FAILED), arguments, [])
+        checked = ast.If(ast.UnaryOp(ast.Not(), kept), [ast.Raise(failure)], [])
+        return ast.fix_missing_locations(ast.copy_location(checked, node))
+
+    def _kept_of(self, test: ast.expr, parts: _Parts) -> ast.expr:
+        """Keep the parts of a condition that are evaluated whenever it is false."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test.operand = self._kept_of(test.operand, parts)
+            return test
+        if isinstance(test, ast.Compare):
+            test.left = self._kept(test.left, parts)
+            test.comparators[0] = self._kept(test.comparators[0], parts)
+            return test
+        if isinstance(test, ast.BoolOp):  # after a false `or` each of its operands was evaluated, after an `and` not
+            if isinstance(test.op, ast.Or):
+                test.values = [self._kept_of(value, parts) for value in test.values]
+            return test
+        return self._kept(test, parts)
+
+    def _kept(self, node: ast.expr, parts: _Parts, depth: int = 0) -> ast.expr:
+        """Return an expression that keeps its value and those of its arguments."""
+        if _is_literal(node) or isinstance(node, ast.NamedExpr | ast.Starred | ast.Lambda | ast.GeneratorExp):
+            return node
+        place = len(parts)
+        text = self._text(node)
+        if isinstance(node, ast.Call) and depth < _DEEP:
+            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+                node.func.value = self._kept(node.func.value, parts, depth + 1)
+            node.args = [self._kept(argument, parts, depth + 1) for argument in node.args]
+        name = f"@{node.lineno}:{node.col_offset}:{node.end_col_offset}:{depth}"
+        parts.insert(place, (text, name))
+        return ast.copy_location(ast.NamedExpr(ast.Name(name, ast.Store()), node), node)
+
+    def _text(self, node: ast.expr) -> str:
+        """Return the source of an expression in one line; columns are of bytes."""
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        if first == last:
+            return self._lines[first][node.col_offset : node.end_col_offset].decode(errors="replace")
+        lines = [self._lines[first][node.col_offset :], *self._lines[first + 1 : last]]
+        lines.append(self._lines[last][: node.end_col_offset])
+        return " ".join(line.strip().decode(errors="replace") for line in lines)
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _again(node: ast.expr) -> ast.expr:
+    """Return a side of a comparison without evaluating it again."""
+    if isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name):
+        return _name(node.target.id)
+    return node if _is_literal(node) else ast.Constant(None)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_literal(node.operand)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return all(map(_is_literal, node.elts))
+    return isinstance(node, ast.Constant)
