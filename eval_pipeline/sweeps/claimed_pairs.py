@@ -29,46 +29,65 @@ async def in_claimed_groups(
     pairs: Sequence[Pair],
     carry_out: Callable[[list[Pair], Report], Awaitable[None]],
     report: Report,
+    *,
+    reuses: bool = True,
 ) -> None:
-    """Carry out all pairs, in groups that no other machine carries out meanwhile."""
-    executed = 0
+    """Carry out all pairs, in groups that no other machine carries out meanwhile. `reuses` is False where this machine
+    executes what others have just stored."""
+    claims = _Claims(leases, {pair.name: pair for pair in pairs}, reuses=reuses)
 
     def note(outcomes: list[PairOutcome]) -> None:
-        nonlocal executed
-        executed += sum(outcome.counts.executed for outcome in outcomes)
+        claims.note(outcomes)
         report(outcomes)
 
-    async for group in claimed_pairs(leases, pairs, lambda: executed):
+    async for group in claims.groups():
         await carry_out(group, note)
 
 
-async def claimed_pairs(
-    leases: SweepLeases, pairs: Sequence[Pair], executed: Callable[[], int]
-) -> AsyncIterator[list[Pair]]:
-    """Yield all pairs, in groups that no other machine carries out meanwhile; leases end when a group is stored.
+class _Claims:
+    """The pairs of a sweep that this machine has not settled yet, by name."""
 
-    `executed` returns how many plans this process has executed: while that stays the same, others have stored what
-    is left, and groups grow, since a group is a transaction.
+    def __init__(self, leases: SweepLeases, waiting: dict[PairKey, Pair], *, reuses: bool) -> None:
+        self._leases = leases
+        self._waiting = waiting
+        self._reuses = reuses
+        self._executed = 0
+        self._stored: list[PairKey] = []
+        self._is_reported = False
 
-    Pairs that another machine carries out come last: what it stored is reused then. A dead machine's pairs are free
-    when its leases expire.
-    """
-    waiting = {pair.name: pair for pair in pairs}
-    is_reported = False
-    times, before = 1, executed()
-    while waiting:
-        most = min(MOST_AT_ONCE, times * max(FEWEST_AT_ONCE, len(waiting) // _SHARE))
-        names = await asyncio.to_thread(leases.claim, list(waiting), most)
-        if names:
-            yield [waiting.pop(name) for name in names]
-            await asyncio.to_thread(leases.release, names)
-            times = times * 2 if executed() == before else 1
-            before = executed()
-            continue
-        if not is_reported:
-            await asyncio.to_thread(_report, leases, list(waiting))
-            is_reported = True
-        await asyncio.sleep(_LOOK_EVERY_S * (0.5 + random.random() / 2))
+    def note(self, outcomes: Sequence[PairOutcome]) -> None:
+        """Count what became of pairs."""
+        self._executed += sum(outcome.counts.executed for outcome in outcomes)
+        self._stored += [outcome.pair.name for outcome in outcomes if outcome.error is None]
+
+    async def groups(self) -> AsyncIterator[list[Pair]]:
+        """Yield all pairs in groups; leases end when a group is stored, which is one transaction.
+
+        Groups grow while nothing is executed. What others store meanwhile is reused; it comes last, in one group once
+        nobody carries out any of it. A dead machine's pairs are free when its leases expire.
+        """
+        times = 1
+        while self._waiting:
+            most = min(MOST_AT_ONCE, times * max(FEWEST_AT_ONCE, len(self._waiting) // _SHARE))
+            names = await asyncio.to_thread(self._claim, most)
+            if not names:
+                await asyncio.sleep(_LOOK_EVERY_S * (0.5 + random.random() / 2))
+                continue
+            before, self._stored = self._executed, []
+            yield [self._waiting.pop(name) for name in names]
+            await asyncio.to_thread(self._leases.release, names, self._stored)
+            times = times * 2 if self._executed == before else 1
+
+    def _claim(self, most: int) -> list[PairKey]:
+        names = list(self._waiting)
+        if not self._reuses:
+            claimed = self._leases.claim(names, most)
+        elif not (claimed := self._leases.claim_unstored(names, most)) and not self._leases.holders(names):
+            claimed = self._leases.claim(names, MOST_AT_ONCE)
+        if not claimed and not self._is_reported:
+            _report(self._leases, names)
+            self._is_reported = True
+        return claimed
 
 
 def _report(leases: SweepLeases, names: Sequence[PairKey]) -> None:

@@ -252,7 +252,8 @@ async def _run(pairs: Sequence[Pair], context: SweepContext, report: Callable[[l
     if own is None:
         await _run_pairs(pairs, context, report)
         return
-    await in_claimed_groups(own, pairs, lambda group, note: _run_pairs(group, context, note), report)
+    reuses = context.options.refresh == "missing"
+    await in_claimed_groups(own, pairs, lambda group, note: _run_pairs(group, context, note), report, reuses=reuses)
 
 
 async def _run_pairs(pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]) -> None:

@@ -28,6 +28,8 @@ _TABLES = f"""
     CREATE TABLE IF NOT EXISTS eval_pipeline_leases (
         suite text NOT NULL, runner text NOT NULL, sweep_id text NOT NULL, holder text NOT NULL,
         expires_at timestamptz NOT NULL, PRIMARY KEY (suite, runner));
+    CREATE TABLE IF NOT EXISTS eval_pipeline_stored (
+        suite text NOT NULL, runner text NOT NULL, stored_at timestamptz NOT NULL, PRIMARY KEY (suite, runner));
     {TABLES}"""
 """One transaction, and one process at a time: PostgreSQL reports an error where two make a table at once."""
 _CLAIM = """
@@ -35,6 +37,8 @@ _CLAIM = """
         SELECT suite, runner FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS r (suite, runner, place)
         WHERE NOT EXISTS (SELECT 1 FROM eval_pipeline_leases l WHERE l.suite = r.suite AND l.runner = r.runner
                           AND l.expires_at >= clock_timestamp())
+          AND NOT EXISTS (SELECT 1 FROM eval_pipeline_stored s WHERE s.suite = r.suite AND s.runner = r.runner
+                          AND s.stored_at >= %s::timestamptz)
         ORDER BY place LIMIT %s)
     INSERT INTO eval_pipeline_leases AS held (suite, runner, sweep_id, holder, expires_at)
     SELECT suite, runner, %s, %s, clock_timestamp() + make_interval(secs => %s) FROM requested ORDER BY suite, runner
@@ -46,6 +50,11 @@ _RENEW = """UPDATE eval_pipeline_leases SET expires_at = clock_timestamp() + mak
     WHERE holder = %s RETURNING suite, runner"""
 _RELEASE = """DELETE FROM eval_pipeline_leases WHERE holder = %s
     AND (suite, runner) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+_STORED = """INSERT INTO eval_pipeline_stored SELECT suite, runner, clock_timestamp()
+    FROM unnest(%s::text[], %s::text[]) AS r (suite, runner) ORDER BY suite, runner
+    ON CONFLICT (suite, runner) DO UPDATE SET stored_at = excluded.stored_at"""
+_NOW = "SELECT clock_timestamp()::text"
+_NEVER = "infinity"
 _ALIVE = "SELECT DISTINCT sweep_id FROM eval_pipeline_leases WHERE expires_at >= clock_timestamp()"
 _HOLDERS = """SELECT DISTINCT holder FROM eval_pipeline_leases WHERE expires_at >= clock_timestamp()
     AND (suite, runner) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
@@ -114,19 +123,29 @@ class SweepLeases:
         self.pairs: set[PairKey] = set()
         self.stopped = threading.Event()
         self.spending = SharedSpending(leases._query, sweep_id, self.holder)
+        self._begun = str(leases._query(_NOW)[0][0])
 
     def claim(self, pairs: Sequence[PairKey], most: int) -> list[PairKey]:
         """Take leases of up to `most` of these pairs that no living worker has; return those taken."""
-        values = [*_columns(pairs), most, self._sweep_id, self.holder, self._leases.lease_s]
+        return self._claim(pairs, most, _NEVER)
+
+    def claim_unstored(self, pairs: Sequence[PairKey], most: int) -> list[PairKey]:
+        """As `claim`, without the pairs that another worker stored since this one began."""
+        return self._claim(pairs, most, self._begun)
+
+    def _claim(self, pairs: Sequence[PairKey], most: int, stored_since: str) -> list[PairKey]:
+        values = [*_columns(pairs), stored_since, most, self._sweep_id, self.holder, self._leases.lease_s]
         taken = {PairKey(suite, runner) for suite, runner in self._leases._query(_CLAIM, values)}
         with self._turn:
             self.pairs |= taken
         return [pair for pair in pairs if pair in taken]
 
-    def release(self, pairs: Sequence[PairKey]) -> None:
-        """Give leases up: what was carried out under them is stored."""
+    def release(self, pairs: Sequence[PairKey], stored: Sequence[PairKey] = ()) -> None:
+        """Give leases up; the others may know that these of the pairs are stored."""
         with self._turn:
             self.pairs -= set(pairs)
+        if stored:
+            self._leases._query(_STORED, _columns(stored))
         self._leases._query(_RELEASE, [self.holder, *_columns(pairs)])
 
     def holders(self, pairs: Sequence[PairKey]) -> list[str]:

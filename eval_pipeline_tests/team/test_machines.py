@@ -69,6 +69,22 @@ def test_a_pair_has_one_holder_until_its_lease_ends(lake: DuckLakeWarehouse) -> 
     assert leases.live_sweeps() == frozenset()
 
 
+def test_a_worker_knows_what_others_stored_since_it_began(lake: DuckLakeWarehouse) -> None:
+    leases = lake.leases
+    assert leases is not None
+    pairs = [PairKey("s", "a"), PairKey("s", "b")]
+
+    with leases.held("one") as one, leases.held("two") as two:
+        one.claim(pairs, 2)
+        one.release(pairs, stored=pairs[:1])
+
+        assert two.claim_unstored(pairs, 2) == pairs[1:]
+        assert two.claim(pairs, 2) == pairs[:1]
+        with leases.held("three") as later:
+            two.release(pairs)
+            assert later.claim_unstored(pairs, 2) == pairs
+
+
 def test_a_dead_workers_pairs_are_free_after_its_leases(server: PostgresServer, tmp_path: Path) -> None:
     url = new_lake(server, tmp_path / "lake") + " lease_s=1"
     leases = machine(url, tmp_path / "one").leases
