@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
@@ -38,7 +39,7 @@ def agreement_command(project: Path | None, data: Path | None, suites: tuple[str
     far the graders of a panel agree, and the simulators of users; and how much of the variance of scores is between
     cases, repetitions and graders. Exit codes: 0; 3 when there are no two grades to compare.
     """
-    with open_project(project, data).open_warehouse().published() as connection:
+    with open_published(open_project(project, data), is_own=data is None) as connection:
         known = stored_case_names(connection)
         views = agreement_document(connection)
     for name in suites:

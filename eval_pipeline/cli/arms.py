@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from eval_pipeline.cli.options import comma_separated, open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
@@ -40,8 +41,7 @@ def arms_command(
 
     Exit codes: 0; 2 for bad input; 3 when there are neither arms nor skills.
     """
-    warehouse = open_project(project, data).open_warehouse()
-    with warehouse.published() as connection:
+    with open_published(open_project(project, data), is_own=data is None) as connection:
         known = stored_case_names(connection)
         for name in suites:
             if name not in known:

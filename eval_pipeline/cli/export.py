@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import click
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.result_sources import as_of_option, board_of, selector_of
 from eval_pipeline.cli.terminal import echo, echo_file
 from eval_pipeline.errors import InputError
@@ -85,7 +86,7 @@ def export_command(
         raise InputError("--endpoint requires --format otel")
     _check_experiment(experiment, chosen)
     opened = open_project(project, data)
-    with opened.open_warehouse().published() as connection:
+    with open_published(opened, is_own=data is None) as connection:
         selector = selector_of(sweep, board_of(connection, board, as_of))
         selection = select(connection, selector, suites=suites, runners=runners)
         at = selection.at or datetime.now(UTC)

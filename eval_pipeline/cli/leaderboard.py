@@ -12,6 +12,7 @@ import click
 import polars as pl
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.result_sources import as_of_option, board_of
 from eval_pipeline.cli.tables import Layout, print_boards, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
@@ -64,7 +65,7 @@ def leaderboard_command(
     as_json: bool,
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
-    with open_project(project, data).open_warehouse().published() as connection:
+    with open_published(open_project(project, data), is_own=data is None) as connection:
         if repetitions or by_evaluator:
             read = read_scores if by_evaluator else read_attempts
             results = read(connection, select(connection, suites=suites))

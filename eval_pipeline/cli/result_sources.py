@@ -13,6 +13,7 @@ import click
 import polars as pl
 
 from eval_pipeline.cli.options import open_project, past_moment
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.errors import InputError, NoResults, UnknownName
 from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.differences import Setup
@@ -100,7 +101,7 @@ class ResultSources:
         if self._opened is None:
             project = open_project(self.project, self.data)
             self.cluster_by = self.cluster_by or project.defaults.cluster_by
-            self._opened = self._stack.enter_context(project.open_warehouse().published())
+            self._opened = self._stack.enter_context(open_published(project, is_own=self.data is None))
         return self._opened
 
     def find(self, name: str) -> Results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,11 +28,12 @@ from eval_pipeline.cli.gate import show_decision
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, comma_separated, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.snapshots import show_snapshots, with_snapshots
 from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, NoResults
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
 from eval_pipeline.parsing.source import show_path
@@ -125,6 +127,13 @@ def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:
     return not (given["runners_file"] or session.broken) and named in (set(), own)
 
 
+def _retire_others(session: ProjectSession, given: Mapping[str, Any]) -> None:
+    """Retire what the project has no more, as commands that show results do, before a part of it is carried out."""
+    is_own = given.get("data") is None and given.get("runners_file") is None
+    with suppress(NoResults), open_published(session.project, is_own=is_own):
+        pass
+
+
 def carry_out(
     selection: Selection,
     given: Mapping[str, Any],
@@ -146,6 +155,8 @@ def carry_out(
     snapshots = snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
     if is_whole:
         retire_vanished(selection.session)
+    else:
+        _retire_others(selection.session, given)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:

@@ -12,6 +12,7 @@ import click
 
 from eval_pipeline.cli.case_view import show_case
 from eval_pipeline.cli.options import comma_separated, open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.result_sources import selector_of
 from eval_pipeline.cli.tables import Layout, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
@@ -62,7 +63,7 @@ def show_command(
     """
     opened = open_project(project, data)
     warehouse = opened.open_warehouse()
-    with warehouse.published() as connection:
+    with open_published(opened, warehouse, is_own=data is None) as connection:
         suite, case_id = find_case(name, stored_case_names(connection)) if name is not None else (None, None)
         selection = select(connection, selector_of(sweep, board), suites=[suite] if suite else (), runners=runners)
         if suite is None or case_id is None:

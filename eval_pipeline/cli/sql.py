@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.tables import (
     Layout,
     is_too_wide,
@@ -56,7 +57,7 @@ def sql_command(
     """
     if sum((as_json, as_csv, parquet is not None, in_lines is not None)) > 1:
         raise InputError("name one of --json, --csv, --parquet, --lines and --table")
-    with open_project(project, data).open_warehouse().published() as connection:
+    with open_published(open_project(project, data), is_own=data is None) as connection:
         if query is None and parquet is not None:
             raise InputError("--parquet needs a query")
         if query is None:

@@ -11,6 +11,7 @@ import click
 
 from eval_pipeline.cli.dev import host_names
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
 from eval_pipeline.pages.links import PORT
@@ -43,8 +44,8 @@ def view_command(
     opened = open_project(project, data)
     warehouse = opened.open_warehouse()
     warehouse.lock_timeout_s = WAIT_S
-    with warehouse.published():  # a user without results gets the message of every other command
-        pass
+    with open_published(opened, warehouse, is_own=data is None):
+        pass  # a user without results gets the message of every other command
     listening = _listen(host, port)
     app = make_app(Documents(warehouse, opened.defaults.cluster_by), host, allowed_hosts)
     address = _address(listening)

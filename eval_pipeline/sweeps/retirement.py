@@ -3,14 +3,25 @@ boards and current views; history keeps them, and a later sweep makes them curre
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.project import Project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.queries import current_paths
+from eval_pipeline.warehouse.project_pairs import CurrentPair, current_paths
+
+_LARGE = 1 << 20
+"""Bytes of a suite file above which its name is not looked up each time that results are shown."""
+
+_WAIT_S = 10.0
+"""How long a command that shows results waits while another process writes."""
 
 
 def retire_vanished(session: ProjectSession) -> list[PairKey]:
@@ -44,3 +55,74 @@ def _has_runner(session: ProjectSession, name: str, suite: Suite) -> bool:
         return name in session.runners_of(suite)
     except EvalPipelineError:
         return True
+
+
+def may_lack(project: Project, pairs: Iterable[CurrentPair]) -> bool:
+    """Return whether the project may have no more what it had when these pairs were carried out, by the files that
+    changed since: no suite is loaded where none did. A file that was not the project's then is none of its now."""
+    changes = _Changes(ProjectSession(project))
+    return any(changes.may_lack(each) for each in pairs)
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What changed of the files of a project; each is looked at once."""
+
+    session: ProjectSession
+    _changed: dict[Path, datetime | None] = field(default_factory=dict)
+    _names: dict[Path, str | None] = field(default_factory=dict)
+
+    def may_lack(self, pair: CurrentPair) -> bool:
+        file = Path(pair.path) if pair.path is not None else None
+        if file is None or pair.since is None or not file.is_relative_to(self.session.project.root.absolute()):
+            return False
+        changed = self._changed_at(file)
+        if changed is None:
+            return True
+        renamed = changed > pair.since and self._name(file) not in (None, pair.pair.suite)
+        return renamed or self._lacks_runner(pair.pair.runner, file.parent, pair.since)
+
+    def _lacks_runner(self, name: str, folder: Path, since: datetime) -> bool:
+        registry, project = self.session.registry, self.session.project
+        files = [file for file in (project.file, project.runners, registry.file_for(folder)) if file is not None]
+        times = [self._changed_at(file) for file in files]
+        if all(at is not None and at <= since for at in times):
+            return False
+        with suppress(EvalPipelineError):
+            return name not in registry.at(folder)
+        return False
+
+    def _changed_at(self, file: Path) -> datetime | None:
+        """Return when a file was written or came to its place; None when it is not there."""
+        if file not in self._changed:
+            self._changed[file] = None
+            with suppress(OSError):
+                status = file.stat()
+                self._changed[file] = datetime.fromtimestamp(max(status.st_mtime, status.st_ctime), UTC)
+        return self._changed[file]
+
+    def _name(self, file: Path) -> str | None:
+        """Return the name of the suite in a file; None where it is unknown."""
+        if file not in self._names:
+            self._names[file] = None
+            with suppress(EvalPipelineError, OSError):
+                if file.stat().st_size <= _LARGE:
+                    self._names[file] = load_suite(file, self.session.load_options).name
+        return self._names[file]
+
+
+def retire_now(project: Project) -> list[PairKey]:
+    """Retire what the project has no more, rank and publish what is left, and return what was retired.
+
+    Nothing is retired while a suite file cannot be read. Where a file or folder that the project names is gone, only
+    suites whose file is gone are.
+    """
+    session = ProjectSession(project)
+    session.warehouse.lock_timeout_s = _WAIT_S
+    with suppress(EvalPipelineError):  # no suite is left, or not all that the project names is there
+        session.load_suites()
+    gone = retire_vanished(session) if not session.broken else []
+    if gone:
+        session.store.update_leaderboards()
+        session.warehouse.publish()
+    return gone

@@ -25,6 +25,7 @@ from eval_pipeline.sweeps.slots import all_slots, free_slot, if_alone
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
+from eval_pipeline.warehouse.project_pairs import retire_pairs
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -180,17 +181,15 @@ class SweepStore:
 
         def store(connection: object) -> pl.DataFrame:
             now = self._now()
-            standings = current_standings(self.warehouse, self.coverage_floor).with_columns(
-                board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None))
-            )
+            standings = current_standings(self.warehouse, self.coverage_floor)
             queries.clear_unranked(self.warehouse)
-            return queries.append_standings(self.warehouse, standings)
+            return queries.append_standings(self.warehouse, standings, new_id(now), now)
 
         return self.warehouse.run(store)
 
     def retire(self, pairs: Sequence[PairKey]) -> None:
         """Take pairs out of what is current; the next board is without them."""
-        self.warehouse.run(lambda connection: queries.retire_pairs(self.warehouse, pairs, self._now()))
+        self.warehouse.run(lambda connection: retire_pairs(self.warehouse, pairs, self._now()))
 
     def _now(self) -> datetime:
         """Return a moment after everything that is stored, by this process or by others."""

@@ -24,6 +24,8 @@ class Macro:
         return f"{self.name}({self.parameters})"
 
 
+IS_STANDING = "scope <> 'none'"
+"""Whether a row of `leaderboards` is a standing; a board without any has one row that is none."""
 _MIDDLE, _HALF = wilson_parts(Sql("(k / n)"), Sql("n"))
 
 MACROS: tuple[Macro, ...] = (
@@ -74,9 +76,10 @@ MACROS: tuple[Macro, ...] = (
         "board_as_of",
         "moment",
         "The standings of the newest board at a time; no rows before the first board.",
-        """
+        f"""
     SELECT * FROM leaderboards
     WHERE board_id = (SELECT max(board_id) FROM leaderboards WHERE computed_at <= moment::TIMESTAMPTZ)
+          AND {IS_STANDING}
     ORDER BY scope, suite, rank, runner""",
     ),
     Macro(

@@ -23,6 +23,7 @@ from eval_pipeline.warehouse.schema import (
     view_comment_statements,
     view_statements,
 )
+from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.verdict_history import STORED_CHANGES
 
@@ -258,6 +259,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(26, "results by tag, difficulty, persona and metric count cases by their weights", ()),
     Migration(27, "the smallest difference that current results are likely to show", ()),
     Migration(28, "lines of simulated users that were not reviewed are counted", ()),
+    Migration(29, "boards without standings", ()),
 )
 
 
@@ -290,7 +292,7 @@ def _describe(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(statement)
 
 
-def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
+def schema_version(connection: Connection) -> int:
     """Return the version of a database; 0 for an empty one."""
     exists = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_migrations'").fetchone()
     if exists is None:

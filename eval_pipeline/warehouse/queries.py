@@ -15,6 +15,7 @@ import polars as pl
 
 from eval_pipeline.warehouse.conversation_views import COST_OF_BOTH_SIDES
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.published import rows_frame
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -265,18 +266,22 @@ def replace_failure_classes(warehouse: Warehouse, frame: pl.DataFrame, pairs: Se
     return stored
 
 
-def append_standings(warehouse: Warehouse, frame: pl.DataFrame) -> pl.DataFrame:
-    """Store a frame as a new board beside the older ones; return what is stored."""
-    stored = frame.select(BY_NAME["leaderboards"].column_names)
-    for board_id in stored["board_id"].unique():
-        warehouse.replace("leaderboards", stored.filter(pl.col("board_id") == board_id), {"board_id": board_id})
-    return stored
+def append_standings(warehouse: Warehouse, frame: pl.DataFrame, board_id: str, now: datetime) -> pl.DataFrame:
+    """Store a frame as a new board beside the older ones; return its standings. One without any is a row of a scope of
+    its own, so that it is the newest board."""
+    of_board = {"board_id": pl.lit(board_id), "computed_at": pl.lit(now.replace(tzinfo=None))}
+    standings = frame.with_columns(**of_board).select(BY_NAME["leaderboards"].column_names)
+    if standings.is_empty():
+        warehouse.write("leaderboards", [{"board_id": board_id, "computed_at": now, "scope": "none"}])
+    else:
+        warehouse.replace("leaderboards", standings, {"board_id": board_id})
+    return standings
 
 
 def newest_standings(warehouse: Warehouse) -> pl.DataFrame:
     """Return the standings of the newest board."""
     return warehouse.frame(
-        "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
+        f"SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards) AND {IS_STANDING}"
         " ORDER BY suite, rank, runner"
     )
 
@@ -328,18 +333,6 @@ def case_counts(warehouse: Warehouse, pair: PairKey) -> list[CaseCounts]:
     return [CaseCounts(*row) for row in frame.iter_rows()]
 
 
-def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:
-    """Return the current pairs, each with the file that its suite was loaded from: at its revision, else last."""
-    frame = warehouse.frame(
-        """SELECT c.suite, c.runner, coalesce(s.path, n.path) FROM current_pairs c
-           LEFT JOIN suites s USING (suite, suite_revision)
-           LEFT JOIN (SELECT suite, arg_max(path, loaded_at) AS path FROM suites GROUP BY suite) n
-               ON n.suite = c.suite
-           ORDER BY c.suite, c.runner"""
-    )
-    return [(PairKey(suite, runner), path) for suite, runner, path in frame.iter_rows()]
-
-
 def suite_files(warehouse: Warehouse) -> dict[str, str]:
     """Return the file that each stored suite was last loaded from, by the suite's name, the newest last."""
     frame = warehouse.frame(
@@ -347,17 +340,6 @@ def suite_files(warehouse: Warehouse) -> dict[str, str]:
            GROUP BY suite ORDER BY max(loaded_at), suite"""
     )
     return dict(frame.iter_rows())
-
-
-def retire_pairs(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> None:
-    """Note that pairs are not current any more, and that no board knows it yet."""
-    rows: list[dict[str, Any]] = [{"suite": pair.suite, "runner": pair.runner} for pair in pairs]
-
-    def store(connection: Connection) -> None:
-        warehouse.write("retired_pairs", [row | {"retired_at": now} for row in rows])
-        warehouse.write("unranked_pairs", [row | {"finished": True} for row in rows])
-
-    warehouse.run(store)
 
 
 def clear_unranked(warehouse: Warehouse) -> None:
@@ -399,11 +381,12 @@ def costs_are_reported(warehouse: Warehouse, runner: str) -> bool | None:
 
 def published_boards(connection: Connection) -> list[tuple[Any, ...]]:
     """Return each published board: id, time it was computed, number of standings; newest first."""
-    query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
+    query = f"""SELECT board_id, max(computed_at), count(*) FILTER ({IS_STANDING}) FROM leaderboards
+                GROUP BY board_id ORDER BY board_id DESC"""
     return connection.execute(query).fetchall()
 
 
 def published_standings(connection: Connection, board_id: str) -> pl.DataFrame:
     """Return the standings of one published board; no rows for an unknown id."""
-    query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
+    query = f"SELECT * FROM leaderboards WHERE board_id = ? AND {IS_STANDING} ORDER BY scope DESC, suite, rank, runner"
     return rows_frame(connection, query, [board_id])

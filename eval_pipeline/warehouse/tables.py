@@ -342,7 +342,7 @@ TABLES: tuple[Table, ...] = (
         "leaderboards", "Standings as they were computed: one row per board, scope, suite and runner.",
         ("board_id", "scope", "suite", "runner"),
         ("board_id", "VARCHAR", "Id of the board; its rows were computed together"),
-        ("scope", "VARCHAR", "suite: one suite; overall: the mean over the suites that all ranked runners completed"),
+        ("scope", "VARCHAR", "suite; overall: the mean over suites that all ranked runners have; none: an empty board"),
         _SUITE, _RUNNER, _REVISION, _RUNNER_REVISION,
         ("suites", "BIGINT", "Suites that the row covers"),
         ("rank", "INTEGER", "1 is best, by pass rate, then mean score; NULL: not ranked, see apart"),

@@ -13,6 +13,7 @@ from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 from eval_pipeline.warehouse.arm_views import ARM_VIEWS
 from eval_pipeline.warehouse.case_views import CASE_VIEWS
 from eval_pipeline.warehouse.conversation_views import CONVERSATION_VIEWS
+from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.people_tables import PEOPLE_VIEWS
 from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -207,7 +208,7 @@ VIEWS: tuple[View, ...] = (
     View(
         "leaderboard_history",
         "Every standing ever computed, newest board first.",
-        "SELECT * FROM leaderboards ORDER BY board_id DESC, scope, suite, rank, runner",
+        f"SELECT * FROM leaderboards WHERE {IS_STANDING} ORDER BY board_id DESC, scope, suite, rank, runner",
     ),
     View(
         "sweep_cells",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -212,28 +213,100 @@ def test_a_pipe_among_the_suites_is_reported(suites: Path, capsys: pytest.Captur
     assert "suites/pipe.yaml: cannot be read: it is a pipe, socket or device, not a file" in text
 
 
-@pytest.mark.slow
-def test_a_deleted_suite_leaves_the_board_when_the_whole_project_runs(cli_project: CliProject) -> None:
+HAS = "SELECT count(*) > 0 FROM verdicts WHERE suite = 'gone'"
+OF_NOW = """SELECT (SELECT list(DISTINCT suite) FROM current_verdicts) AS verdicts,
+                   (SELECT list(DISTINCT suite) FROM current_executions) AS executions,
+                   (SELECT count(*) FROM failure_summary) AS failures"""
+
+
+@pytest.fixture(scope="module")
+def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project after a run of `good`, and of `gone`, which fails, with runners `echo` and `other`."""
+    cli_project = CliProject(tmp_path_factory.mktemp("two") / "project")
+    cli_project.write("eval-pipeline.yaml", "suites: [suites]\n")
+    entries = (f"  - {{name: {name}, adapter: mock, response: hi}}\n" for name in ("echo", "other"))
+    cli_project.write("runners.yaml", "runners:\n" + "".join(entries))
+    cli_project.write("suites/good.yaml", SUITE)
+    cli_project.write("suites/gone.yaml", SUITE.replace("value: hi", "value: nothing"))
     cli_project("run", "--quiet")
-    (cli_project.root / "suites" / "more" / "sums.jsonl").unlink()
-
-    cli_project("run", "--quiet", "suites/greetings.yaml")
-    after_one_suite = cli_project.ask(BOARD)
-    cli_project("run", "--quiet")
-
-    assert after_one_suite == [("greetings",), ("sums",)]
-    assert cli_project.ask(BOARD) == [("greetings",)]
-    assert cli_project.ask("SELECT count(*) > 0 FROM verdicts WHERE suite = 'sums'") == [(True,)]
+    shutil.copytree(cli_project.root, cli_project.root.with_name("after"))
+    return cli_project.root
 
 
-@pytest.mark.parametrize(("named", "left"), [(["suites"], ["good"]), (["suites/good.yaml"], ["gone", "good"])])
-def test_a_run_of_the_projects_own_folder_retires_what_is_gone(suites: Path, named: list[str], left: list[str]) -> None:
-    cli_project = CliProject(suites.parent)
-    (suites / "gone.yaml").write_text(SUITE)
-    cli_project("run", "--quiet")
-    (suites / "gone.yaml").unlink()
+@pytest.fixture
+def with_two(carried_out: Path) -> CliProject:
+    """That project, as the run left it."""
+    shutil.rmtree(carried_out)
+    shutil.copytree(carried_out.with_name("after"), carried_out)
+    return CliProject(carried_out)
 
-    cli_project("run", *named, "--quiet")
 
-    boards = cli_project("sql", BOARD, "--json").out.splitlines()
-    assert [json.loads(line)["suite"] for line in boards] == left
+def boards(cli_project: CliProject, column: str = "suite") -> list[str]:
+    answer = cli_project("sql", f"SELECT DISTINCT {column} AS it FROM leaderboard ORDER BY 1", "--json")
+    return [json.loads(line)["it"] for line in answer.out.splitlines()]
+
+
+def test_a_deleted_suite_is_on_no_board_that_is_shown_and_stays_in_history(with_two: CliProject) -> None:
+    (with_two.root / "suites" / "gone.yaml").unlink()
+
+    shown = with_two("leaderboard", "--json")
+
+    assert {row["suite"] for row in shown.document} == {"good", "(all)"}
+    assert "the project has no more gone · echo, gone · other: off the board, kept in history" in shown.err
+    assert with_two.ask(OF_NOW) == [(["good"], ["good"], 0)]
+    assert with_two.ask(HAS) == [(True,)]
+    assert with_two("leaderboard", "--json").err == ""
+
+
+def test_a_removed_runner_and_a_renamed_suite_are_on_no_board_that_is_asked_for(with_two: CliProject) -> None:
+    with_two.edit("runners.yaml", "name: other", "name: another")
+    with_two.edit("suites/gone.yaml", "tests:", "name: renamed\ntests:")
+
+    assert boards(with_two, "suite || ' ' || runner") == ["good echo"]
+
+
+@pytest.mark.parametrize("gone", ["suites/gone.yaml suites/good.yaml", "runners"])
+def test_a_board_of_nothing_is_empty(with_two: CliProject, gone: str) -> None:
+    if gone == "runners":
+        with_two.write("runners.yaml", "runners: [{name: another, adapter: mock, response: hi}]\n")
+    for name in gone.split() if gone != "runners" else ():
+        (with_two.root / name).unlink()
+
+    shown = with_two("leaderboard")
+
+    assert shown.code == 3
+    assert "no standings" in shown.err
+    assert with_two.ask("FROM leaderboard") == with_two.ask("FROM leaderboard_overall") == []
+    assert with_two.ask("FROM board_as_of(now())") == []
+    assert [each["standings"] for each in with_two("leaderboard", "--list", "--json").document] == [0, 6]
+    assert with_two.ask("SELECT count(*) FROM leaderboard_history") == [(6,)]
+
+
+def test_nothing_leaves_for_an_edit_for_other_runners_or_while_a_file_is_broken(with_two: CliProject) -> None:
+    with_two.write("more.yaml", "runners: [{name: guest, adapter: mock, response: hi}]\n")
+    with_two("run", "--quiet", "--runners", "more.yaml")
+    with_two.edit("suites/good.yaml", "input: x", "input: y")
+    after_an_edit = boards(with_two, "suite || ' ' || runner")
+    (with_two.root / "suites" / "gone.yaml").unlink()
+    with_two.write("suites/good.yaml", "tests: [")
+
+    assert len(after_an_edit) == 6
+    assert boards(with_two) == ["gone", "good"]
+
+
+def test_other_data_and_results_without_a_warehouse_are_only_shown(with_two: CliProject) -> None:
+    (with_two.root / "suites" / "gone.yaml").unlink()
+    of_others = with_two("leaderboard", "--data", "data", "--json").document
+    (with_two.root / "data" / "warehouse.duckdb").unlink()
+
+    assert {row["suite"] for row in of_others} == {"gone", "good", "(all)"}
+    assert boards(with_two) == ["gone", "good"]
+
+
+@pytest.mark.parametrize("named", ["suites", "suites/good.yaml"])
+def test_any_run_retires_what_is_gone(with_two: CliProject, named: str) -> None:
+    (with_two.root / "suites" / "gone.yaml").unlink()
+
+    with_two("run", named, "--quiet")
+
+    assert with_two.ask(BOARD) == [("good",)]
