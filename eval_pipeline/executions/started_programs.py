@@ -64,9 +64,9 @@ def own_mark() -> bytes:
 
 def end_orphans(folder: Path) -> int:
     """Kill the programs that pipelines which are gone started for a data folder; return how many."""
-    ended = 0
+    ended, digits = 0, _digits(folder)
     for pid in program_watcher.all_processes():
-        owner = _owner_of(program_watcher.environment_of(pid), _digits(folder))
+        owner = _owner_of(program_watcher.environment_of(pid), digits)
         if owner is not None and owner.is_gone:
             ended += end_programs_of(owner)
     return ended
