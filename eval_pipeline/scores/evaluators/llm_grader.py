@@ -110,7 +110,8 @@ class LlmGrader(GraderArguments):
         return isinstance(self.prompt, Mapping) or bool(self.preprocessors)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        subject = await with_files_as_text(subject, self.preprocessors, client.timeout_s)
+        if not isinstance(self.prompt, Mapping):  # a program reads the messages, which name the files
+            subject = await with_files_as_text(subject, self.preprocessors, client.timeout_s)
         try:
             asked = await self._question(subject, client)
         except GraderFailure as failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -79,6 +80,45 @@ def test_a_program_prints_the_text_of_a_file_for_each_grader(tmp_path: Path) -> 
     pattern = r"Here:?\s*\[\[ file: made/report.xlsx \]\]\s*sheet: 610062 made/report.xlsx sheet"
 
     assert scores_of(tmp_path, EVERYWHERE, pattern, "made/report.xlsx", text="Here:") == [1.0] * 4
+
+
+IN_PROMPTS = f"""\
+{SHARED}
+tests:
+  - {{id: inline, input: i, criteria: c, assertions: [{{type: llm-grader, name: g, prompt: "Read <{{{{ output }}}}>"}}]}}
+  - {{id: file, input: i, criteria: c, assertions: [{{type: llm-grader, name: g, prompt: file://prompt.md}}]}}
+  - id: rubrics
+    input: i
+    criteria: c
+    assertions: [{{type: llm-grader, name: g, prompt: "Read <{{{{ output }}}}>", rubrics: [Shows the revenue]}}]
+"""
+
+
+def test_the_text_of_files_is_the_output_of_a_prompt_of_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/prompt.md").write_text("Read <{{ output }}>")
+    pattern = r"Read <[^>]*Here:\n\[\[ file: made/report.xlsx \]\]\nsheet: 610062 made/report.xlsx sheet\n?[^>]*>"
+
+    assert scores_of(tmp_path, IN_PROMPTS, pattern, "made/report.xlsx", text="Here:") == [1.0] * 3
+
+
+def test_a_program_that_prints_the_prompt_gets_the_messages_as_they_were(tmp_path: Path) -> None:
+    suite = f"""\
+        {SHARED}
+        tests:
+          - id: a
+            input: i
+            criteria: c
+            assertions: [{{type: llm-grader, name: g, prompt: {{command: [python3, prompt.py]}}}}]
+    """
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/prompt.py").write_text(
+        "import json, sys\nread = json.load(sys.stdin)\n"
+        "print([part.get('path', part.get('text')) for each in read['messages'] for part in each['content']])\n"
+    )
+
+    pattern = r"\['Here:', 'made/report.xlsx'\]"
+    assert scores_of(tmp_path, dedent(suite), pattern, "made/report.xlsx", text="Here:") == [1.0]
 
 
 def test_a_file_without_a_program_is_text_or_a_note(tmp_path: Path) -> None:
