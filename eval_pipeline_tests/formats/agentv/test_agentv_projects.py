@@ -131,3 +131,41 @@ def test_what_every_suite_inherits_from_the_project_file_is_one_warning(tmp_path
 
     assert "0 errors, 1 warning\n" in checked.out
     assert ".agentv/config.yaml:1: execution.verbose: has no effect" in checked.out
+
+
+KEEPS_STATE = """\
+import pathlib, sys, time
+busy = pathlib.Path("busy")
+alone = not busy.exists()
+busy.touch()
+time.sleep(0.05)
+busy.unlink(missing_ok=True)
+pathlib.Path(sys.argv[1]).write_text("alone" if alone else "with another")
+"""
+STATEFUL_TARGETS = """\
+targets:
+  - {name: state, provider: cli, workers: 1, command: "python3 state.py {OUTPUT_FILE}"}
+  - {name: alias, use_target: state}
+"""
+REPEATED = """\
+execution: {target: %s, workers: 4}
+repeat: {count: 3, strategy: mean}
+assertions: [{type: equals, value: alone}]
+tests:
+  - {id: a, input: x, criteria: c}
+  - {id: b, input: y, criteria: c}
+"""
+
+
+@pytest.mark.parametrize("target", ["state", "alias"])
+def test_repetitions_and_suites_of_a_target_with_one_worker_are_carried_out_one_after_another(
+    tmp_path: Path, target: str
+) -> None:
+    suite = REPEATED % target
+    files = {"evals/state.py": KEEPS_STATE, "evals/a.eval.yaml": suite, "evals/b.eval.yaml": suite}
+    project = an_agentv_project(tmp_path, {".agentv/targets.yaml": STATEFUL_TARGETS, **files})
+
+    ran = project("run", "evals", "--concurrency", "6")
+
+    assert ran.code == 0, ran.text
+    assert "12 executed" in ran.text
