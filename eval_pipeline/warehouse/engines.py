@@ -16,6 +16,9 @@ _NAME = "warehouse"
 _DIFFERS = ("memory_limit", "threads")
 """Settings that are not the same in every warehouse and transaction."""
 _IDLE: list[duckdb.DuckDBPyConnection] = []
+IN_UTC = "SET GLOBAL TimeZone = 'UTC'; SET SESSION TimeZone = 'UTC'"
+"""Times without a zone, which older versions stored and frames have, are UTC. Without GLOBAL a further cursor has the
+zone of the machine; without SESSION one that has set a zone keeps it."""
 
 
 TEMPORARY = "temp_directory"

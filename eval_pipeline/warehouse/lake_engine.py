@@ -10,14 +10,12 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
+from eval_pipeline.warehouse.engines import IN_UTC, TEMPORARY, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress
 from eval_pipeline.warehouse.publishing import Config
 from eval_pipeline.warehouse.scraps import scratch_path
 
 LAKE = "lake"
-_ALL_IN_UTC = "SET GLOBAL TimeZone = 'UTC'"
-"""Without GLOBAL a cursor has the zone of the machine: times without a zone would be stored as that zone's."""
 _SECRET_KEYS: Mapping[str, str] = {
     "AWS_ACCESS_KEY_ID": "KEY_ID",
     "AWS_SECRET_ACCESS_KEY": "SECRET",
@@ -35,7 +33,7 @@ def lake_engine(address: LakeAddress, config: Config, *, read_only: bool = False
             engine.execute(f"LOAD {sql_text(str(extension_file(name)))}")
         if address.is_remote:
             engine.execute(_secret(os.environ))
-        engine.execute(_ALL_IN_UTC)
+        engine.execute(IN_UTC)
         settings = [options] if options else []
         settings += ["READ_ONLY"] if read_only else []
         settings += [f"DATA_PATH {sql_text(address.data_path)}"] if address.data_path and not read_only else []

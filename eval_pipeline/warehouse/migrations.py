@@ -16,6 +16,7 @@ import duckdb
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.counted_again import COUNT_STORED
+from eval_pipeline.warehouse.engines import IN_UTC
 from eval_pipeline.warehouse.schema import (
     comment_statements,
     macro_statements,
@@ -119,8 +120,6 @@ _ADDED_IN_13: Mapping[str, Mapping[str, str]] = {
     "pair_statistics": {"grading_cost_usd": "DOUBLE"},
     "leaderboards": {"grading_cost_usd": "DOUBLE"},
 }
-IN_UTC = "SET TimeZone = 'UTC'"
-"""Times without a zone, which older versions stored and frames have, are UTC."""
 _ADDED_IN_9: Mapping[str, Mapping[str, str]] = {"session_reports": {"reported_times": "JSON"}}
 _ADDED_IN_14: Mapping[str, Mapping[str, str]] = {"session_reports": {"ended_by": "VARCHAR"}}
 _ADDED_IN_15: Mapping[str, Mapping[str, str]] = {

@@ -86,6 +86,22 @@ def test_the_last_hour_is_the_last_hour_in_every_time_zone(
     assert newest_moment(warehouse) == rows[0]["decided_at"]
 
 
+def test_every_cursor_of_the_results_is_in_utc_wherever_the_machine_is(
+    warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    warehouse.write("sweeps", [{"sweep_id": "1", "started_at": NOON}])
+    warehouse.publish()
+
+    query = "SELECT current_setting('TimeZone'), started_at::VARCHAR FROM sweeps"
+    with warehouse.published() as reader, warehouse.transaction() as writer:
+        zones = [each.execute(query).fetchone() for each in (reader, reader.cursor(), writer)]
+        (zone,) = writer.cursor().execute("SELECT current_setting('TimeZone')").fetchall()
+
+    assert zone == ("UTC",)
+    assert zones == [("UTC", f"{NOON:%Y-%m-%d %H:%M:%S}+00")] * 3
+
+
 def test_the_times_of_a_session_are_times_and_its_texts_are_as_reported(warehouse: DuckDBWarehouse) -> None:
     report = SessionReport(execution_id="e", started_at="2026-01-15T14:00:00.5+02:00", ended_at="soon")
 
