@@ -32,10 +32,11 @@ _SESSIONS = f"""
 
 
 def _share(hits: str, trials: str, name: str) -> str:
-    """Return the SQL of a share and its interval (Wilson); NULL of no trials."""
+    """Return the SQL of a share and its interval (Wilson); all NULL of no trials (`greatest` ignores NULL)."""
     middle, half = wilson_parts(Sql(f"({hits} / nullif({trials}, 0))"), Sql(f"nullif({trials}, 0)"), _Z95)
-    return f"""({hits} / nullif({trials}, 0)) AS {name}, greatest(0.0, {middle - half}) AS {name}_low,
-           least(1.0, {middle + half}) AS {name}_high"""
+    low, high = f"greatest(0.0, {middle - half})", f"least(1.0, {middle + half})"
+    return f"""({hits} / nullif({trials}, 0)) AS {name}, CASE WHEN {trials} > 0 THEN {low} END AS {name}_low,
+           CASE WHEN {trials} > 0 THEN {high} END AS {name}_high"""
 
 
 _JACCARD = _share("hits", "(hits + false_alarms + misses)", "overlap")

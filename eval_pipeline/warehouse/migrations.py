@@ -259,6 +259,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(27, "the smallest difference that current results are likely to show", ()),
     Migration(28, "lines of simulated users that were not reviewed are counted", ()),
     Migration(29, "boards without standings", ()),
+    Migration(30, "intervals of skills that nothing was counted of are unknown", ()),
 )
 
 

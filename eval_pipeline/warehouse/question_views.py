@@ -301,7 +301,7 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         "detectable_differences",
         "The smallest difference of pass rates that the current cases and repetitions of a runner are likely to show.",
         f"""
-    WITH differences AS ({DIFFERENCES}),
+    WITH spreads AS ({DIFFERENCES}),
     sizes AS (
         SELECT suite, runner, count(*) AS cases, min(answers) AS repetitions FROM (
             SELECT suite, runner, case_id, count(*) AS answers FROM current_verdicts WHERE status <> 'error'
@@ -310,7 +310,7 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
     varied AS (
         SELECT s.*, d.suite IS NULL AS assumed, coalesce(d.between_cases, {INDEPENDENT.between}) AS between_cases,
                coalesce(d.within_cases, {INDEPENDENT.within}) AS within_cases
-        FROM sizes s LEFT JOIN differences d USING (suite))
+        FROM sizes s LEFT JOIN spreads d USING (suite))
     SELECT suite, runner, cases, repetitions,
            CASE WHEN cases >= {FEWEST_CASES} THEN least(1.0, {shown_from(Sql("cases"), _OF_MEANS)}) END
                AS detectable_difference,

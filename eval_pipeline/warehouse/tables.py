@@ -6,6 +6,7 @@ DDL, comments, the encoding and the decoding of rows all derive from here. No pr
 
 from __future__ import annotations
 
+from eval_pipeline.reports.events import EVENT_KINDS
 from eval_pipeline.warehouse.columns import Column, Table
 from eval_pipeline.warehouse.people_tables import HUMAN_GRADES
 from eval_pipeline.warehouse.user_tables import BASELINES, COMPARISONS, USER_COLUMNS
@@ -174,7 +175,7 @@ TABLES: tuple[Table, ...] = (
         "session_events", "One row per event of a session, in order.", ("execution_id", "position"),
         _EXECUTION, _SUITE, _RUNNER, _CASE,
         ("position", "INTEGER", "Order within the session, from 0"),
-        ("kind", "VARCHAR", "message, tool_call, tool_result, command, file_read, file_write, skill, error, …"),
+        ("kind", "VARCHAR", ", ".join(EVENT_KINDS)),
         ("text", "VARCHAR", "Text, command, path or output of the event"),
         ("tool", "VARCHAR", "Tool of a call or result"),
         ("ok", "BOOLEAN", "Whether it succeeded; NULL: unknown"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eval_pipeline.failures import SNAPSHOT
 from eval_pipeline.warehouse.answer_counts import REFUSED
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
@@ -78,7 +79,7 @@ CAUSES = f"""
                        {_INPUT.format("fe")} <> {_INPUT.format("te")}, false)) AS other_case,
                f.normalizer <> t.normalizer AS normalizer, f.suite_revision <> t.suite_revision AS suite_changed,
                f.status = 'error' AND f.decision_key = t.decision_key AS ungraded,
-               coalesce(f.failure_class, '') = 'snapshot' OR coalesce(t.failure_class, '') = 'snapshot' AS tokens
+               '{SNAPSHOT.id}' IN (coalesce(f.failure_class, ''), coalesce(t.failure_class, '')) AS tokens
         FROM verdict_changes c JOIN verdicts t ON t.verdict_id = c.verdict_id
         LEFT JOIN verdicts f ON f.verdict_id = c.previous_id
         LEFT JOIN compared s ON s.change_id = c.verdict_id

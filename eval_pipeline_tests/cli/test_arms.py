@@ -82,6 +82,8 @@ def test_activation_has_precision_recall_and_intervals_by_arm(compared: CliProje
     assert with_["recall_low"] == pytest.approx(0.342, abs=1e-3)
     assert with_["f1_low"] == pytest.approx(2 * 0.3424 / 1.3424, abs=1e-3)
     assert (without["precision"], without["recall"], without["f1"]) == (None, 0.0, 0.0)
+    assert (without["precision_low"], without["precision_high"]) == (None, None), "no session used the skill"
+    assert "- [" not in compared("arms").out
 
 
 def test_arms_are_compared_in_pairs_by_case(compared: CliProject) -> None:
