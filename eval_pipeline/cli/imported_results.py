@@ -256,12 +256,23 @@ def check_free(tasks: Mapping[str, ResultTask], files: ResultFiles) -> None:
 
 
 def write_results(result: ResultImport, files: ResultFiles) -> Iterator[str]:
-    """Write the files of all tasks and the runners; yield what was written. Raises InputError."""
+    """Write the files of all tasks and the runners; yield what was written.
+
+    Raises InputError, before anything is written, for a runners file that cannot be added to.
+    """
+    text, added = _with_runners(result, files)
     for task in result.tasks.values():
         texts = files.written(task)
         write_files(texts)
         yield f"{counted(len(task.rows), 'answer')} to {counted(len(task.cases), 'case')} → {show_path(texts[-1].path)}"
         yield from _other_scores(task)
+    if added:
+        write_files([FileText(files.runners, (text,))])
+    yield from (f"runner {entry['name']} → {show_path(files.runners)}" for entry in added)
+
+
+def _with_runners(result: ResultImport, files: ResultFiles) -> tuple[str, list[dict[str, Any]]]:
+    """Return the text of the runners file with the runners of the results, and their new entries. Raises InputError."""
     runners = {source: name for task in result.tasks.values() for source, name in task.runners.items()}
     text = _runners_text(files)
     known = _entries_by_name(text)
@@ -271,9 +282,7 @@ def write_results(result: ResultImport, files: ResultFiles) -> Iterator[str]:
         if extended is None:
             raise InputError(f"{show_path(files.runners)}: cannot be added to; write {to_json(entry).decode()} there")
         text = extended
-    if added:
-        write_files([FileText(files.runners, (text,))])
-    yield from (f"runner {entry['name']} → {show_path(files.runners)}" for entry in added)
+    return text, added
 
 
 def describe(result: ResultImport) -> Iterator[tuple[object, ...]]:

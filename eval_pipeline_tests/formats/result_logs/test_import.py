@@ -147,6 +147,17 @@ def test_files_that_exist_are_kept(cli_project: CliProject) -> None:
     assert not (cli_project.root / "recordings").exists()
 
 
+def test_a_runners_file_that_cannot_be_added_to_is_refused_before_anything_is_written(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", "runners: [{name: mine, adapter: mock}]\n")
+    before = sorted(cli_project.root.rglob("*"))
+
+    answer = cli_project("import", "inspect", str(RECORDED / "inspect"))
+
+    assert answer.code == 2
+    assert "runners.yaml: cannot be added to; write {" in answer.err
+    assert sorted(cli_project.root.rglob("*")) == before
+
+
 def test_importing_again_adds_no_runner_twice(cli_project: CliProject) -> None:
     cli_project("import", "inspect", str(RECORDED / "inspect"))
     before = (cli_project.root / "runners.yaml").read_text()
