@@ -20,7 +20,7 @@ from eval_pipeline.llm.authorization import Authorization
 from eval_pipeline.llm.bodies import ACCEPTED, Body
 from eval_pipeline.llm.errors import malformed, status_error
 from eval_pipeline.llm.model import JsonMap
-from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, timeouts
+from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, raised_by_transport, timeouts
 
 _ERROR_BYTES = 1_000_000
 _HEADERS = {
@@ -86,11 +86,13 @@ class JsonClient:
             raise malformed(f"reply cannot be decoded: {error}") from error
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
-        """Return the response. A connection that breaks while aiohttp reads its head may also raise an error of its
-        code, such as an attribute of None: another attempt mends it."""
+        """Return the response. A connection that breaks while aiohttp reads its head may also raise an error in its
+        code, such as an attribute of None: another attempt mends it. Such an error of other code is raised as it is."""
         try:
             return await self._open_transport(request.url).handle_async_request(request)
         except (AttributeError, AssertionError) as error:
+            if not raised_by_transport(error):
+                raise
             raise network_error(error, request.url) from error
 
     def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 CONNECT_TIMEOUT_S = 15.0
+_OF_TRANSPORT = frozenset({"aiohttp", "httpx_aiohttp", "asyncio"})
 
 
 def network_errors() -> tuple[type[Exception], ...]:
@@ -42,6 +44,13 @@ def timeouts(timeout_s: float) -> dict[str, Any]:
     """Return httpx timeouts: `timeout_s` for each network wait, at most 15 s to connect."""
     connect = min(CONNECT_TIMEOUT_S, timeout_s)
     return {"timeout": {"connect": connect, "read": timeout_s, "write": timeout_s, "pool": timeout_s}}
+
+
+def raised_by_transport(error: BaseException) -> bool:
+    """Return whether code of the connection pool raised an error, not code that it called, such as ours."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    module: str = frames[-1][0].f_globals.get("__name__", "") if frames else ""
+    return module.partition(".")[0] in _OF_TRANSPORT
 
 
 def network_error(error: Exception, url: httpx.URL) -> ModelError:

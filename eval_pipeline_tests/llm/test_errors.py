@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
+import aiohttp.helpers
 import httpx
 import pytest
 
@@ -208,14 +210,25 @@ def test_a_stream_too_says_when_to_come_back() -> None:
     assert error_of("gemini", reply, stream=True).retry_after_s == 34.5
 
 
-def test_an_error_of_the_library_within_a_broken_connection_is_one_of_the_network() -> None:
-    def breaks(request: httpx.Request) -> httpx.Response:
-        raise AttributeError("'NoneType' object has no attribute 'getall'")
-
+def ask_through(breaks: Callable[[httpx.Request], httpx.Response]) -> None:
     client = ChatClient("http://host.example:1", transport=httpx.MockTransport(breaks))
+    asyncio.run(client.model(Options(model="m")).complete(QUESTION, timeout_s=1.0))
+
+
+def test_an_error_of_the_library_within_a_broken_connection_is_one_of_the_network() -> None:
+    no_url: Any = None
 
     with pytest.raises(ModelError) as raised:
-        asyncio.run(client.model(Options(model="m")).complete(QUESTION, timeout_s=1.0))
+        ask_through(lambda request: aiohttp.helpers.get_env_proxy_for_url(no_url))  # type: ignore[return-value,arg-type]
 
     assert (raised.value.failure.id, raised.value.retryable) == ("connection", True)
     assert "host.example" in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", [AttributeError, AssertionError])
+def test_an_error_of_our_own_code_within_a_call_is_not_one_of_the_network(kind: type[Exception]) -> None:
+    def breaks(request: httpx.Request) -> httpx.Response:
+        raise kind("a mistake")
+
+    with pytest.raises(kind, match="a mistake"):
+        ask_through(breaks)
