@@ -19,7 +19,8 @@ Mode = Literal["temp", "pooled", "static"]
 History = Literal["none", "past", "all"]
 HISTORIES: tuple[History, ...] = ("none", "past", "all")
 Reset = Literal["none", "fast", "strict"]
-HOOKS = ("before_all", "before_each", "after_each", "after_all")
+PREPARING_HOOKS = ("before_all", "before_each")
+HOOKS = (*PREPARING_HOOKS, "after_each", "after_all")
 WORKSPACE_PATH = "{{workspace_path}}"
 
 

@@ -85,24 +85,25 @@ def environment(folder: Path) -> dict[str, str]:
     return program_variables({WORKSPACE_VARIABLE: str(folder)})
 
 
-async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
+async def run_hook(name: str, hook: Hook, payload: HookPayload, *, prepares: bool, folder: Path, scratch: Path) -> str:
     """Run a hook and return its output (the last 64 KiB). `scratch` is a temporary folder for its output.
 
-    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure, before the target's work BootstrapFailure.
+    `prepares` is whether it runs before the target's work. A hook without `cwd` runs in `folder`, the suite's.
+    Raises HookFailure, of one that prepares BootstrapFailure.
     """
+    limit_s = hook.timeout_s or (BEFORE_LIMIT_S if prepares else AFTER_LIMIT_S)
     try:
-        return await _run_hook(name, hook, payload, folder=folder, scratch=scratch)
+        return await _run_hook(name, hook, payload, limit_s, folder=folder, scratch=scratch)
     except HookFailure as error:
         if hook.bootstrap:
             raise BootstrapFailure(f"bootstrap: {error}", error.output) from error
-        if "before" in name:
+        if prepares:
             raise BootstrapFailure(str(error), error.output) from error
         raise
 
 
-async def _run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
+async def _run_hook(name: str, hook: Hook, payload: HookPayload, limit_s: float, *, folder: Path, scratch: Path) -> str:
     cwd = Path(payload.interpolate(str(hook.cwd))) if hook.cwd is not None else folder
-    limit_s = hook.timeout_s or (BEFORE_LIMIT_S if "before" in name else AFTER_LIMIT_S)
     try:
         async with asyncio.timeout(limit_s):
             completed = await run_program(

@@ -26,7 +26,7 @@ from eval_pipeline.executions.workspaces.known_copies import Origin
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset
 from eval_pipeline.executions.workspaces.snapshots import SnapshotStore, SnapshotTracker
-from eval_pipeline.suites.workspace import Hook, Repository, WorkspaceSpec
+from eval_pipeline.suites.workspace import PREPARING_HOOKS, Hook, Repository, WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.2
@@ -147,21 +147,21 @@ class WorkspaceDir:
     async def run(self, name: str, spec: WorkspaceSpec, payload: HookPayload) -> None:
         """Run the hook of this name, if any, after its reset, and that of the runner: inside of it, so that what the
         suite prepares is there. Raises GitFailure, OSError, HookFailure."""
-        of_runner = spec.runner_hooks.get(name)
-        if of_runner is not None and name.startswith("after"):
+        of_runner, prepares = spec.runner_hooks.get(name), name in PREPARING_HOOKS
+        if of_runner is not None and not prepares:
             await self._run_of_runner(name, of_runner, spec, payload)
         await self._run_of_suite(name, spec, payload)
-        if of_runner is not None and name.startswith("before"):
+        if of_runner is not None and prepares:
             await self._run_of_runner(name, of_runner, spec, payload)
 
     async def _run_of_runner(self, name: str, hook: Hook, spec: WorkspaceSpec, payload: HookPayload) -> None:
         """Run a hook of the runner. One after the target's work that fails is a warning: the suite's follows it."""
-        name = f"target_{name}"
-        payload = replace(payload, test_id=f"__{name}__") if name.endswith("all") else payload
+        shown, prepares = f"target_{name}", name in PREPARING_HOOKS
+        payload = replace(payload, test_id=f"__{shown}__") if name.endswith("all") else payload
         try:
-            await self._run_hook(name, hook, spec, payload)
+            await self._run_hook(shown, hook, spec, payload, prepares=prepares)
         except HookFailure as error:
-            if "before" in name:
+            if prepares:
                 raise
             _LOG.warning("workspace %s: %s", self.folder, error)
 
@@ -172,13 +172,17 @@ class WorkspaceDir:
         if hook.resets and not self.fresh and (self.repositories or name != "before_all"):
             await self.reset(strict=hook.reset == "strict")
         if hook.command:
-            await self._run_hook(name, hook, spec, payload)
+            await self._run_hook(name, hook, spec, payload, prepares=name in PREPARING_HOOKS)
 
-    async def _run_hook(self, name: str, hook: Hook, spec: WorkspaceSpec, payload: HookPayload) -> None:
+    async def _run_hook(
+        self, name: str, hook: Hook, spec: WorkspaceSpec, payload: HookPayload, *, prepares: bool
+    ) -> None:
         """Run a hook and keep its output, also that of one that fails. Raises HookFailure."""
         scratch = self._manager.scratch()
         try:
-            self.hook_output[name] = await run_hook(name, hook, payload, folder=spec.folder, scratch=scratch)
+            self.hook_output[name] = await run_hook(
+                name, hook, payload, prepares=prepares, folder=spec.folder, scratch=scratch
+            )
         except HookFailure as error:
             self.hook_output[name] = error.output
             raise
