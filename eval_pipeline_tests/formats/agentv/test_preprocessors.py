@@ -85,7 +85,10 @@ def test_a_program_prints_the_text_of_a_file_for_each_grader(tmp_path: Path) -> 
 IN_PROMPTS = f"""\
 {SHARED}
 tests:
-  - {{id: inline, input: i, criteria: c, assertions: [{{type: llm-grader, name: g, prompt: "Read <{{{{ output }}}}>"}}]}}
+  - id: inline
+    input: i
+    criteria: c
+    assertions: [{{type: llm-grader, name: g, prompt: "Read <{{{{ output }}}}>"}}]
   - {{id: file, input: i, criteria: c, assertions: [{{type: llm-grader, name: g, prompt: file://prompt.md}}]}}
   - id: rubrics
     input: i
