@@ -244,14 +244,13 @@ class Agent:
         log = self._log_of(raw, call, begin)
         if log is None:
             return self._with_export(raw, call)
-        size, read = log.path.stat().st_size, talk.log_bytes if talk is not None else 0
+        size = log.path.stat().st_size
+        read = talk.read_before(log.path, size) if talk is not None else 0
         if size - read > self._max_bytes:
             problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
             raise TargetFailure(OUTPUT_LIMIT, problem, raw=raw)
         copy = call.folder / "session"
-        self._cli.sessions.copy(log, copy, read if read <= size else 0)
-        if talk is not None:
-            talk.log_bytes = size
+        self._cli.sessions.copy(log, copy, read)
         environment, home = self._places(call)
         name = os.path.relpath(log.path, self._cli.sessions.folder(home, environment))
         return replace(raw, files={**raw.files, "session": copy}, payload={**raw.payload, SESSION_FILE: name})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from eval_pipeline.agents.agent_cli import AgentCli
@@ -20,7 +21,7 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,127}")
 
 @dataclass(slots=True, kw_only=True)
 class AgentTalk:
-    """The session of one conversation: its environment, its id once a turn ended, and how much of its log was read.
+    """The session of one conversation: its environment, its id once a turn ended, and how much of which log was read.
 
     `usage_before` are the measures that the CLI counts over all turns, as they were before the next one.
     """
@@ -28,8 +29,15 @@ class AgentTalk:
     environment: Mapping[str, str]
     closing: AsyncExitStack
     session_id: str | None = None
+    log: Path | None = None
     log_bytes: int = 0
     usage_before: Mapping[str, Any] = field(default_factory=dict)
+
+    def read_before(self, log: Path, size: int) -> int:
+        """Return how many bytes of a log earlier turns had; from now on all of them are read."""
+        before = self.log_bytes if self.log == log and self.log_bytes <= size else 0
+        self.log, self.log_bytes = log, size
+        return before
 
     def note(self, raw: RawExecution, cli: AgentCli) -> None:
         """Remember the session of a turn that ended well; the next turn goes on with it."""

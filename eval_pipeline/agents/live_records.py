@@ -124,16 +124,29 @@ def claude_live(record: JsonMap) -> Iterator[Glimpse]:
 
 
 class QwenLive:
-    """Qwen Code prints what Claude Code does, but each record has an id of its own: a reply ends at a tool's result."""
+    """Qwen Code prints what Claude Code does, but each record has an id of its own: a reply ends at a tool's result.
+    Its log has the tokens of each call of the model."""
 
     def __init__(self) -> None:
         self._in_reply = False
 
     def __call__(self, record: JsonMap) -> Iterator[Glimpse]:
+        if "sessionId" in record:
+            yield from _qwen_logged(record)
+            return
         begins = record.get("type") == "assistant" and not self._in_reply
         self._in_reply = record.get("type") == "assistant" or (self._in_reply and record.get("type") != "user")
         for glimpse in claude_live(record):
             yield replace(glimpse, step="" if begins else None)
+
+
+def _qwen_logged(record: JsonMap) -> Iterator[Glimpse]:
+    call = mapping(mapping(record.get("systemPayload")).get("uiEvent"))
+    if record.get("type") == "assistant":
+        yield Glimpse(step=_id(record.get("uuid")))
+    elif call.get("event.name") == "qwen-code.api_response":
+        fed, made = count(call.get("input_token_count")), count(call.get("output_token_count"))
+        yield Glimpse(input_tokens=fed, output_tokens=made, usage_id=text(record.get("uuid")))
 
 
 def opencode_live(record: JsonMap) -> Iterator[Glimpse]:
@@ -170,7 +183,8 @@ def copilot_live(record: JsonMap) -> Iterator[Glimpse]:
 
 
 class GeminiLive:
-    """Gemini CLI prints pieces of a reply: tools, or text, after anything else begin the next one."""
+    """Gemini CLI prints pieces of a reply: tools, or text, after anything else begin the next one. Its log has the
+    tokens of each reply."""
 
     def __init__(self) -> None:
         self._in_reply = False
@@ -184,6 +198,13 @@ class GeminiLive:
             self._in_reply = True
         elif kind in ("tool_result", "message"):
             self._in_reply = False
+        elif kind == "gemini":
+            used = mapping(record.get("tokens"))
+            fed, total = count(used.get("input")), count(used.get("total"))
+            made = total - fed if total is not None and fed is not None and total >= fed else None
+            yield Glimpse(
+                step=_id(record.get("id")), input_tokens=fed, output_tokens=made, usage_id=text(record.get("id"))
+            )
         elif kind == "result":
             stats = mapping(record.get("stats"))
             total, fed = count(stats.get("total_tokens")), count(stats.get("input_tokens"))

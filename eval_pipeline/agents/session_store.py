@@ -95,7 +95,8 @@ class JsonlSessions:
 
     `default_folder` is a folder of the user's home folder; `subfolder` is a folder inside the one that `variable`
     names, for a variable that several programs share. `patterns` are globs below; `excluded_prefix` begins the names of
-    files that hold no session of the user. A file called `log_name` takes its id from its folder.
+    files that hold no session of the user. A file called `log_name` takes its id from its folder. The name of a file
+    ends with the first `id_length` characters of the session's id (None: the name is the id).
     """
 
     format: str
@@ -209,16 +210,22 @@ def with_distinct_ids(logs: Sequence[SessionLog]) -> list[SessionLog]:
 def find_log(
     store: SessionStore, home: Path, environment: Mapping[str, str], *, session_id: str | None, cwd: Path, since: float
 ) -> SessionLog | None:
-    """Return the log of a finished run: by its session id, else the only one since `since` that worked in `cwd`.
+    """Return the newest log of a finished run: by its session id, else the only one since `since` that worked in `cwd`.
 
     `since` is in seconds of the Unix epoch. None without such a log, or with several.
     """
     logs = store.logs(home, environment)
     if session_id is not None:
-        return next((log for log in logs if log.session_id == session_id), None)
+        return next((log for log in logs if is_log_of(store, log, session_id)), None)
     folder, begin = cwd.resolve(), datetime.fromtimestamp(since, UTC)
     recent = [log for log in logs if log.changed_at >= begin and _worked_in(store, log) == folder]
     return recent[0] if len(recent) == 1 else None
+
+
+def is_log_of(store: SessionStore, log: SessionLog, session_id: str) -> bool:
+    """Return whether a log is of a session; the name of a log may have only the beginning of its id."""
+    known: int | None = getattr(store, "id_length", None)
+    return log.session_id == session_id[:known]
 
 
 def newest_log(store: SessionStore, home: Path, environment: Mapping[str, str], since: float) -> Path | None:

@@ -40,12 +40,6 @@ SCENARIO_OF = {"dash": "plain"}
 MARKS = ("++", "--")
 """How the names of files begin in a diff, after the first sign."""
 
-TELL_NO_EXIT_CODES = {"gemini", "qwen"}
-"""CLIs that record no exit code of a command."""
-
-TELL_NO_CALLS = {"gemini"}
-"""CLIs whose output has not how often the model was called: a call that is made again is not printed."""
-
 SKILLS_NEED_RIPGREP = {"opencode"}
 """CLIs whose tool for skills fails, and loads none, where the program `rg` is not on the PATH."""
 
@@ -141,7 +135,7 @@ def test_a_command_that_fails_is_no_success(seen: Seen) -> None:
     )
     codes = [row[0] for row in seen.sealed.project.ask(query)]
 
-    assert codes == [None if seen.name in TELL_NO_EXIT_CODES else "3"]
+    assert codes == ["3"]
 
 
 def test_model_version_and_number_of_calls_are_known(seen: Seen) -> None:
@@ -149,9 +143,7 @@ def test_model_version_and_number_of_calls_are_known(seen: Seen) -> None:
 
     assert {row[0].rpartition("/")[2] for row in rows.values()} == {"scripted"}
     assert {row[1].rpartition("@")[2] for row in rows.values()} == {PACKAGES[seen.name][1]}
-    assert {case: row[2] for case, row in rows.items()} == (
-        dict.fromkeys(CALLS) if seen.name in TELL_NO_CALLS else CALLS
-    )
+    assert {case: row[2] for case, row in rows.items()} == CALLS
 
 
 def test_the_report_has_the_models_tokens_and_the_agents_doings(seen: Seen) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eval_pipeline.agents.agent_cli import AgentCli
+from eval_pipeline.agents.gemini.chat_log import GeminiSessions
 from eval_pipeline.agents.gemini.normalizer import GeminiNormalizer
 from eval_pipeline.agents.gemini.session_file import GeminiSessionNormalizer
 from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
 from eval_pipeline.agents.live_records import GeminiLive
-from eval_pipeline.agents.session_store import JsonlSessions, RecordField
+from eval_pipeline.agents.session_store import RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
 TOOL_KINDS: Mapping[str, ToolKind] = {
@@ -56,15 +57,17 @@ GEMINI = AgentCli(
         "gemini-session": GeminiSessionNormalizer,
     },
     tool_kinds=TOOL_KINDS,
-    sessions=JsonlSessions(
+    sessions=GeminiSessions(
         format="gemini-session",
         variable="GEMINI_CLI_HOME",
         subfolder=".gemini",
         default_folder=".gemini",
         patterns=("tmp/*/chats/session-*.jsonl",),
+        id_length=8,
         session_id=(RecordField(("sessionId",), type=""), RecordField(("session_id",), type="")),
     ),
     printed_session_id=(RecordField(("session_id",), type="init"),),
+    log_completes_output=True,
     keys=("GEMINI_[!C]*", "GOOGLE_*", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"),
     addresses={"GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com"},
     login_files=("oauth_creds.json", "google_accounts.json", "settings.json"),

@@ -1,8 +1,9 @@
-"""`gemini`: what Gemini CLI prints with `-o stream-json`.
+"""`gemini`: what Gemini CLI prints with `-o stream-json`, and its chat log (`session`).
 
-An assistant's message comes in pieces, which are joined up to the next other record. Reasoning, retries, and exit codes
-of commands are not printed: a command that fails is a success, so its exit code stays unknown. Output tokens without
-reasoning are printed; with it they are the total less the input. Sources: recordings of 0.61.0.
+An assistant's message comes in pieces, which are joined up to the next other record. Reasoning, results of tools that
+read and write files, exit codes of commands and calls of the model are in the log alone: without it they stay unknown.
+Retries are in neither. Output tokens without reasoning are printed; with it they are the total less the input. A
+session that was ended has no `result`: its usage is that of the log. Sources: recordings of 0.61.0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 
+from eval_pipeline.agents.gemini.chat_log import answers_of_run, logged_answers, stats_of
+from eval_pipeline.agents.logged_answers import LogCursor
 from eval_pipeline.agents.session_endings import (
     Ending,
     ReadSession,
@@ -36,6 +39,7 @@ from eval_pipeline.failures import MAX_STEPS, FailureClass
 from eval_pipeline.reports.jsonl_records import (
     JsonMap,
     Record,
+    Records,
     amount,
     count,
     mapping,
@@ -58,61 +62,73 @@ _ERROR_TYPES: Mapping[str, FailureClass] = {"FatalTurnLimitedError": MAX_STEPS}
 
 
 class GeminiNormalizer:
-    """One run of Gemini CLI by its standard output."""
+    """One run of Gemini CLI by its standard output, completed by its chat log where that was kept."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, unknown = material.records("stdout"), Counter[str]()
-        rows, begin = stdout.rows, next((row.value for row in stdout.rows if row.type == "init"), {})
-        result = next((row.value for row in reversed(rows) if row.type == "result"), {})
-        ending = _ending(rows, result, material.ends("stderr"))
-        started_at, ended_at = span_of(rows)
-        session = ReadSession(
-            entries=tuple(_entries(rows, unknown)),
-            ending=ending,
-            usage=_usage(mapping(result.get("stats"))),
-            session_id=text(begin.get("session_id")),
-            model=text(begin.get("model")),
-            started_at=started_at,
-            ended_at=ended_at,
-            duration_ms=amount(mapping(result.get("stats")).get("duration_ms")),
-            unknown=unknown,
-            unparsed_lines=stdout.unparsed_lines,
-        )
-        return session_report(material, session, READERS)
+        answers = answers_of_run([row.value for row in material.records("session").rows])
+        return report_of(material, material.records("stdout"), answers)
 
 
-def _entries(rows: Sequence[Record], unknown: Counter[str]) -> Iterator[Entry]:
+def report_of(material: RawSession, stdout: Records, answers: Sequence[JsonMap]) -> SessionReport:
+    """Return the report of what was printed; `answers` are the model's messages in the chat log."""
+    rows, unknown = stdout.rows, Counter[str]()
+    begin = next((row.value for row in rows if row.type == "init"), {})
+    result = next((row.value for row in reversed(rows) if row.type == "result"), {})
+    stats = mapping(result.get("stats"))
+    started_at, ended_at = span_of(rows)
+    session = ReadSession(
+        entries=tuple(_entries(rows, LogCursor(logged_answers(answers)), unknown)),
+        ending=_ending(rows, result, material.ends("stderr")),
+        usage=_usage(stats if result else stats_of(answers)),
+        session_id=text(begin.get("session_id")),
+        model=text(begin.get("model")),
+        started_at=started_at,
+        ended_at=ended_at,
+        duration_ms=amount(stats.get("duration_ms")),
+        model_calls=sum(bool(answer.get("tokens")) for answer in answers),
+        unknown=unknown,
+        unparsed_lines=stdout.unparsed_lines,
+    )
+    return session_report(material, session, READERS)
+
+
+def _entries(rows: Sequence[Record], log: LogCursor, unknown: Counter[str]) -> Iterator[Entry]:
     for index, row in enumerate(rows):
         at = moment(row.value.get("timestamp"))
         if row.type == "message":
-            yield from _message(rows, index, at)
+            yield from _message(rows, index, log, at)
         elif row.type == "tool_use":
+            call_id = text(row.value.get("tool_id"))
+            yield from log.before_call(call_id, row.line)
             yield ToolCall(
-                id=text(row.value.get("tool_id")),
+                id=call_id,
                 tool=text(row.value.get("tool_name")) or "",
                 raw_arguments=row.value.get("parameters"),
                 at=at,
                 line=row.line,
             )
         elif row.type == "tool_result":
-            yield _outcome(row, at)
+            yield _outcome(row, log, at)
         elif row.type == "error":
             message = text(row.value.get("message")) or "error"
             yield ErrorEvent(message=message, at=at, line=row.line)
         elif row.type not in ("init", "result"):
             unknown[row.type or "no type"] += 1
+    yield from log.rest(rows[-1].line if rows else 0)
 
 
-def _message(rows: Sequence[Record], index: int, at: str | None) -> Iterator[Entry]:
+def _message(rows: Sequence[Record], index: int, log: LogCursor, at: str | None) -> Iterator[Entry]:
     """A whole message at its first piece; nothing at the others."""
     row = rows[index]
     if row.value.get("role") != "assistant":
         if content := text(row.value.get("content")):
             yield MessageEvent(role="user", text=content, at=at, line=row.line)
     elif index == 0 or not _is_piece(rows[index - 1]):
-        yield from spoken(_joined(rows, index), at=at, line=row.line)
+        words = _joined(rows, index)
+        yield from log.before_words(words, row.line)
+        yield from spoken(words, at=at, line=row.line)
 
 
 def _is_piece(row: Record) -> bool:
@@ -125,12 +141,14 @@ def _joined(rows: Sequence[Record], begin: int) -> str:
     return "".join(text(row.value.get("content")) or "" for row in pieces)
 
 
-def _outcome(row: Record, at: str | None) -> ToolOutcome:
-    error = mapping(row.value.get("error"))
+def _outcome(row: Record, log: LogCursor, at: str | None) -> ToolOutcome:
+    call_id, error, status = text(row.value.get("tool_id")), mapping(row.value.get("error")), row.value.get("status")
+    logged = log.call(call_id)
     return ToolOutcome(
-        id=text(row.value.get("tool_id")),
-        output=shown(row.value.get("output") or error.get("message")),
-        is_error=None if row.value.get("status") is None else row.value["status"] != "success",
+        id=call_id,
+        output=shown(row.value.get("output") or error.get("message")) or logged.output,
+        is_error=None if status is None else status != "success" or bool(logged.exit_code),
+        exit_code=logged.exit_code,
         at=at,
         line=row.line,
     )

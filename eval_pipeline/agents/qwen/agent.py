@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.launching import ACCESS, ARGS, LIMITS, MODEL, RESUME, SESSION, LaunchTable
 from eval_pipeline.agents.live_records import QwenLive
+from eval_pipeline.agents.qwen.chat_log import QwenSessions
 from eval_pipeline.agents.qwen.normalizer import QwenNormalizer
-from eval_pipeline.agents.session_store import JsonlSessions, RecordField
+from eval_pipeline.agents.qwen.session_file import QwenSessionNormalizer
+from eval_pipeline.agents.session_store import RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
 TOOL_KINDS: Mapping[str, ToolKind] = {
@@ -54,17 +56,19 @@ QWEN = AgentCli(
     launch=LAUNCH,
     live=QwenLive,
     output_format="qwen",
-    normalizers={"qwen": QwenNormalizer, "qwen-code": QwenNormalizer},
+    normalizers={"qwen": QwenNormalizer, "qwen-code": QwenNormalizer, "qwen-session": QwenSessionNormalizer},
     tool_kinds=TOOL_KINDS,
-    # The logs in `projects/*/chats` have another format, which no normalizer reads.
-    sessions=JsonlSessions(
-        format="qwen",
+    sessions=QwenSessions(
+        format="qwen-session",
         variable="QWEN_HOME",
         default_folder=".qwen",
-        patterns=(),
-        session_id=(RecordField(("session_id",)),),
+        patterns=("projects/*/chats/*.jsonl",),
+        session_id=(RecordField(("sessionId",), type="user"),),
         cwd=(RecordField(("cwd",)),),
+        git_branch=(RecordField(("gitBranch",)),),
+        agent_version=(RecordField(("version",)),),
     ),
+    log_completes_output=True,
     printed_session_id=(RecordField(("session_id",)),),
     cumulative=frozenset({"input_tokens", "cached_input_tokens", "output_tokens"}),
     keys=("QWEN_[!H]*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*"),

@@ -1,0 +1,97 @@
+"""What the log of a session has and its standard output has not, put among the entries of standard output.
+
+A log is read as answers of the model in order. What an answer has beyond standard output is placed before the first
+record of standard output that belongs to it: a tool call by its id, words by their text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eval_pipeline.reports.model import MessageEvent, RetryEvent
+
+_FACT = re.compile(r"(?P<name>Error|Exit Code|Signal|Background PIDs|Process Group PGID): (?P<value>.*)")
+_WRAPPING = ("<untrusted_context>", "</untrusted_context>")
+_OUTPUT = "Output: "
+
+Unprinted = MessageEvent | RetryEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedCall:
+    """The result of a tool call in a log. `exit_code` is None where the log does not tell one."""
+
+    output: str = ""
+    exit_code: int | None = None
+    called_at: str | None = None
+    ended_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedAnswer:
+    """One answer of the model in a log, with the ids of its tool calls and its texts; `before` is not printed."""
+
+    calls: Mapping[str, LoggedCall]
+    words: frozenset[str] = frozenset()
+    before: tuple[Unprinted, ...] = ()
+
+
+class LogCursor:
+    """The place in a log that the records of standard output have come to."""
+
+    def __init__(self, answers: Sequence[LoggedAnswer]) -> None:
+        self._answers = answers
+        self._next = 0
+        self._calls = {id_: call for answer in answers for id_, call in answer.calls.items()}
+
+    def call(self, call_id: str | None) -> LoggedCall:
+        """Return what the log knows of a call; an empty result where it knows nothing."""
+        return self._calls.get(call_id or "", LoggedCall())
+
+    def before_call(self, call_id: str | None, line: int) -> Iterator[Unprinted]:
+        """Yield what precedes a tool call that standard output has in this line."""
+        return self._until(lambda answer: call_id in answer.calls, line)
+
+    def before_words(self, words: str | None, line: int) -> Iterator[Unprinted]:
+        """Yield what precedes words that standard output has in this line."""
+        return self._until(lambda answer: words in answer.words, line)
+
+    def rest(self, line: int) -> Iterator[Unprinted]:
+        """Yield what belongs to no record of standard output."""
+        return self._up_to(len(self._answers), line)
+
+    def _until(self, belongs: Callable[[LoggedAnswer], bool], line: int) -> Iterator[Unprinted]:
+        later = range(self._next, len(self._answers))
+        place = next((at for at in later if belongs(self._answers[at])), None)
+        return self._up_to(place + 1 if place is not None else self._next, line)
+
+    def _up_to(self, end: int, line: int) -> Iterator[Unprinted]:
+        passed, self._next = self._answers[self._next : end], end
+        return (replace(event, line=line) for answer in passed for event in answer.before)
+
+
+def told_exit_code(told: str, printed: str) -> int | None:
+    """Return the exit code that Gemini CLI or Qwen Code tells the model below a command's output; None without one.
+
+    `told` is the text for the model, `printed` the output itself. Gemini CLI names an exit code only if it is not 0.
+    """
+    facts = _facts(told, printed)
+    if "Exit Code" in facts:
+        code = facts["Exit Code"]
+        return int(code) if code.removeprefix("-").isdecimal() else None
+    return 0 if "Process Group PGID" in facts and not facts.keys() & {"Error", "Signal"} else None
+
+
+def _facts(told: str, printed: str) -> dict[str, str]:
+    """Return the named lines at the end of a text, behind the output."""
+    _, found, rest = told.partition(_OUTPUT)
+    facts: dict[str, str] = {}
+    lines = [line for line in rest.removeprefix(printed).strip().split("\n") if line not in _WRAPPING]
+    for line in reversed(lines) if found else ():
+        match = _FACT.fullmatch(line)
+        if match is None or match["name"] in facts:
+            break
+        facts[match["name"]] = match["value"]
+    return facts
