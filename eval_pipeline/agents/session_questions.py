@@ -30,7 +30,8 @@ async def ask_session(
     if not cli.resumes:
         raise InputError(f"{cli.name} cannot go on with a session")
     if environment.isolated and not cli.keeps_sessions:
-        raise InputError(f"{cli.name} keeps its sessions where they cannot be put back: they end with the case")
+        why = "keeps its sessions where they cannot be put back: they end with the case"
+        raise InputError(f"{cli.name} {why}; `home: user` of the runner lets them go on")
     if environment.isolated and (session.log is None or session.log_name is None):
         raise InputError(_not_kept(runner, cli))
     given = {**runner.settings, "access": "read-only"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_pipeline.agents.agent_cli import AGENTS, all_agents
+from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, all_agents
 from eval_pipeline.agents.session_import import (
     SESSION_FORMATS,
     Session,
@@ -22,7 +22,7 @@ from eval_pipeline.agents.session_import import (
     read_head,
     read_session,
 )
-from eval_pipeline.agents.session_store import SessionLog, with_distinct_ids
+from eval_pipeline.agents.session_store import SessionLog, is_log_of, with_distinct_ids
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_results import (
@@ -72,7 +72,7 @@ class _Import(click.Command):
     """The command, with a line for every installed agent in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_section(formatter, "Agents", [(agent.name, _place(agent)) for agent in all_agents()])
+        _write_section(formatter, "Agents", [(each.name, _place(each)) for each in all_agents() if each.keeps_sessions])
         systems = [(name, f"files: {', '.join(format_.patterns)}") for name, format_ in RESULT_LOGS]
         _write_section(formatter, "Other evaluation systems", systems)
 
@@ -195,6 +195,8 @@ def select_logs(agent: SessionOwner, selected: SessionFilter, environment: Mappi
     """Return the selected logs, newest first, or in the order of the given names. Raises InputError."""
     files = {name: log for name in selected.names if (log := _file(agent, name)) is not None}
     listed = getattr(agent.sessions, "listed", agent.sessions.logs)
+    if isinstance(agent, AgentCli) and not agent.keeps_sessions:
+        raise InputError(f"{agent.name} keeps its sessions in a database that only it reads: none can be imported")
     only_files = bool(files) and len(files) == len(set(selected.names))
     stored: list[SessionLog] = [] if only_files else listed(Path.home(), environment)
     named = [files.get(name) or _named(agent, name, stored, environment) for name in selected.names]
@@ -213,10 +215,10 @@ def _file(agent: SessionOwner, name: str) -> SessionLog | None:
 
 
 def _named(agent: SessionOwner, name: str, stored: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
-    matching = [log for log in stored if log.session_id.startswith(name)]
-    exact = [log for log in matching if log.session_id == name]
-    if len(exact or matching) == 1:
-        return (exact or matching)[0]
+    matching = [log for log in stored if log.session_id.startswith(name) or is_log_of(agent.sessions, log, name)]
+    exact = [log for log in matching if is_log_of(agent.sessions, log, name)]
+    if exact or len(matching) == 1:
+        return (exact or matching)[0]  # of several logs of one session the newest
     if matching:
         ids = ", ".join(log.session_id for log in matching[:5])
         raise InputError(f"'{name}' begins the ids of {len(matching)} {agent.name} sessions: {ids}…; give more of it")

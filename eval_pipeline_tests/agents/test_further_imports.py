@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.agents.recorded_sessions import report_of
+from eval_pipeline_tests.agents.recorded_sessions import printed, report_of
 from eval_pipeline_tests.cli.sample_project import CliProject
 from eval_pipeline_tests.exports.sample_rows import a_record, exported
 
@@ -75,9 +75,31 @@ def test_sessions_of_gemini_are_found_where_it_keeps_them(cli_project: CliProjec
     log.write_text("".join(json.dumps(row) + "\n" for row in GEMINI))
 
     answer = cli_project("import", "gemini", "--last", "1", "--suite", "mine")
+    by_id = cli_project("import", "gemini", "be13008f-1111-4222-8333-944455566677")
 
-    assert answer.code == 0, answer.err
+    assert (answer.code, by_id.code) == (0, 0), answer.err + by_id.err
     assert "Count the lines." in (cli_project.root / "suites/mine.yaml").read_text()
+    assert transcript(cli_project, "gemini-be13008f.jsonl")
+
+
+def test_sessions_of_qwen_are_found_where_it_keeps_them(cli_project: CliProject, tmp_path: Path) -> None:
+    log = tmp_path / "home/.qwen/projects/-work/chats/e4b8c047-7d66-4b15-9bb1-3facb878b1d4.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(printed("qwen", "logged", "session.jsonl"))
+
+    listed, answer = cli_project("import", "qwen", "--list"), cli_project("import", "qwen", "e4b8c047", "--suite", "my")
+
+    assert "Please do." in listed.out
+    assert answer.code == 0, answer.err
+    assert "Please do. [[script:fail]]" in (cli_project.root / "suites/my.yaml").read_text()
+
+
+def test_sessions_of_cursor_cannot_be_imported(cli_project: CliProject) -> None:
+    answer = cli_project("import", "cursor-agent", "--list")
+
+    assert answer.code == 2
+    assert "cursor-agent keeps its sessions in a database that only it reads" in answer.err
+    assert "cursor-agent" not in cli_project("import", "--help").out
 
 
 def test_sessions_of_opencode_are_listed_and_exported_by_it(

@@ -141,3 +141,31 @@ def test_a_session_of_a_database_is_kept_as_its_cli_prints_it_and_taken_in_again
 
     assert (ran.code, asked.code) == (1, 0)
     assert project.ask("SELECT question, answer FROM explanations") == [("Why no make?", "not enough time")]
+
+
+CURSOR = """#!/bin/sh
+answer=done
+case "$*" in *"--resume c-1"*) answer="not enough time" ;; esac
+echo '{"type": "system", "subtype": "init", "session_id": "c-1"}'
+echo '{"type": "result", "subtype": "success", "result": "'"$answer"'", "session_id": "c-1"}'
+"""
+
+
+def test_an_agent_whose_sessions_only_it_can_read_answers_in_the_users_home_alone(tmp_path: Path) -> None:
+    make_data(tmp_path / "data")
+    project = CliProject(tmp_path)
+    project.write("eval-pipeline.yaml", "suites: [cases.py]\n")
+    common = "adapter: agent, agent: cursor-agent, model: m, executable: ./agent, keep_session: true"
+    project.write("runners.yaml", f"runners: [{{name: own, {common}}}, {{name: users, {common}, home: user}}]\n")
+    project.write("cases.py", CASES)
+    project.write("agent", CURSOR)
+    (tmp_path / "agent").chmod(0o755)
+
+    ran, asked = project("run"), project("explain")
+
+    assert (ran.code, asked.code) == (1, 1), ran.text
+    assert project.ask("SELECT runner, answer, error FROM explanations ORDER BY runner") == [
+        ("own", None, "cursor-agent keeps its sessions where they cannot be put back: they end with the case; "
+                      "`home: user` of the runner lets them go on"),
+        ("users", "not enough time", None),
+    ]  # fmt: skip

@@ -29,11 +29,7 @@ workspace = {"mode": "isolated"}
 """
 
 
-KEEPS_NO_LOG = frozenset({"gemini", "qwen"})
-"""CLIs whose sessions are in a database, or in files that cannot be put back: nothing that could go on is kept."""
-
-
-@pytest.mark.parametrize("name", sorted(CLIS.keys() - KEEPS_NO_LOG))
+@pytest.mark.parametrize("name", sorted(CLIS))
 def test_a_real_session_is_asked_why_and_goes_on_from_where_it_was(name: str, tmp_path: Path) -> None:
     clis = installed(name)
     with scripted_model() as (server, _):
