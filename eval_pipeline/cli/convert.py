@@ -12,10 +12,9 @@ import click
 from rich.console import Console
 
 from eval_pipeline.cli.file_writing import FileText, write_files
-from eval_pipeline.cli.options import EXISTING_FILE
 from eval_pipeline.cli.tables import message_console, print_line
 from eval_pipeline.cli.terminal import echo_file
-from eval_pipeline.errors import EvalPipelineError, InputError
+from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.conversion import (
     PROJECT_CONVERTERS,
@@ -39,7 +38,7 @@ _FORMATS = SUITE_WRITERS.names()
 
 
 @click.command(name="convert")
-@click.argument("source", metavar="IN", type=EXISTING_FILE)
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path, exists=True))
 @click.option("--to", type=click.Choice(_FORMATS), help="Format (default: by OUT's name; YAML and JSONL swap).")
 @click.option("-o", "--output", metavar="OUT", help="File to write (`-`: stdout; default: beside IN).")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
@@ -47,13 +46,13 @@ _FORMATS = SUITE_WRITERS.names()
 def convert_command(source: Path, to: str | None, output: str | None, force: bool, replace: bool) -> None:
     """Convert the suite IN between YAML, JSONL, JSON and Agent-Skills' evals.json.
 
-    Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a JSONL
-    file. IN may be the configuration of another system: it becomes a project file and a runners file beside it. What
-    cannot be carried over is reported. Where the project would load both IN and OUT, as two suites of one
-    name, nothing is written without --replace. Exit codes: 0 done; 1 done, but the suite reads differently now (a
-    file that it names is not found from there); 2 invalid input.
+    Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a
+    JSONL file. IN may be the configuration of another system, or a folder that has one or is below it: it becomes a
+    project file and a runners file beside it. What cannot be carried over is reported. Where the project would load
+    both IN and OUT, as two suites of one name, nothing is written without --replace. Exit codes: 0 done; 1 done,
+    but the suite reads differently now (a file that it names is not found from there); 2 invalid input.
     """
-    path = source.absolute()
+    path = _configuration(source) if source.is_dir() else source.absolute()
     console = message_console()
     converter = next((each for _, each in PROJECT_CONVERTERS if each.recognizes(path)), None)
     if converter is not None:
@@ -76,6 +75,17 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     if replace:
         _replace(console, suite, files, different)
     sys.exit(1 if different else 0)
+
+
+def _configuration(folder: Path) -> Path:
+    """Return the nearest configuration of another system. Raises InputError, with the reason of each system."""
+    reasons = []
+    for _, converter in PROJECT_CONVERTERS:
+        try:
+            return converter.find(folder)
+        except InputError as error:
+            reasons.append(error.problem)
+    raise InputError("; ".join(reasons), SourceLocation(show_path(folder)))
 
 
 def _convert_project(converter: ProjectConverter, path: Path, console: Console, force: bool) -> None:

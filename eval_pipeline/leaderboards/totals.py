@@ -81,14 +81,6 @@ class Totals:
         known = [cost for cost in (self.cost_usd, self.platform_cost_usd) if cost is not None]
         return sum(known) if known else None
 
-    def meets(self, *, min_mean_score: float | None = None, min_pass_rate: float | None = None) -> bool | None:
-        """Return whether mean score and pass rate reach their least values; None where one is not known."""
-        pairs = ((self.mean_score, min_mean_score), (self.pass_rate, min_pass_rate))
-        needed = [(value, least) for value, least in pairs if least is not None]
-        if any(value is None for value, _ in needed):
-            return None
-        return all(value >= least - 1e-9 for value, least in needed if value is not None)
-
 
 def totals(measured: Measured) -> Totals:
     """Return the totals of one side."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import Any
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -201,15 +200,3 @@ def _is_mixed(run: str) -> bool:
 
 def _kind(char: str) -> int:
     return char.isdigit() + 2 * char.isupper()
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """Yield every text and number in a value, except keys."""
-    if isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from texts_in(item)
-    elif isinstance(value, (str, int)) and not isinstance(value, bool):
-        yield str(value)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from eval_pipeline.statistics.multiple_tests import holm
-from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums
+from eval_pipeline.statistics.pair_sums import PairSums, p_values
 
 SIGNIFICANT = 0.05
 
@@ -31,23 +29,6 @@ class PairTest:
         if self.adjusted >= SIGNIFICANT or not self.difference:
             return None
         return self.first if self.difference > 0 else self.second
-
-
-def pair_tests(
-    sides: Sequence[Sequence[float | None]],
-    clusters: Sequence[Hashable] | None = None,
-    weights: Sequence[float] | None = None,
-) -> list[PairTest]:
-    """Return the sign-flip tests of all pairs of sides with Holm's adjustment.
-
-    Args:
-        sides: for each side its mean of each case, None where it has none; cases in the same order.
-        clusters: the cluster of each case; by default each is its own.
-        weights: of cases, 1 on average; by default all count the same.
-    """
-    values = np.array(sides, dtype=np.float64)
-    sums = list(pair_sums(values if weights is None else values * np.array(weights), clusters))
-    return tests_of_sums(sums)
 
 
 def tests_of_sums(sums: Sequence[tuple[int, int, PairSums]]) -> list[PairTest]:

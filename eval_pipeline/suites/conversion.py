@@ -67,9 +67,11 @@ class NewFile:
 @dataclass(frozen=True, slots=True)
 class ProjectConverter:
     """Converts the configuration of another system into files of ours. `convert` returns the files beside it, and what
-    could not be carried over; it raises InputError."""
+    could not be carried over; `find` returns the configuration that a folder has, or the nearest above it. Both raise
+    InputError."""
 
     recognizes: Callable[[Path], bool]
+    find: Callable[[Path], Path]
     convert: Callable[[Path], tuple[list[NewFile], Sequence[str]]]
 
 

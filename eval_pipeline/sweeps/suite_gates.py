@@ -35,13 +35,14 @@ def _lines(
     name, settings = f"{pair.name.suite} × {pair.name.runner}", pair.ready.suite.settings
     if settings.min_pass_rate is not None and with_rate:
         rate = pass_rate(warehouse, pair, selected)
-        yield _line(CASES, name, "pass rate", rate, settings.min_pass_rate)
+        yield rate_line(CASES, name, "pass rate", rate, settings.min_pass_rate)
     if settings.min_mean_score is not None:
         score = mean_score(warehouse, pair, selected)
-        yield _line(_METRICS, name, "mean score", score, settings.min_mean_score)
+        yield rate_line(_METRICS, name, "mean score", score, settings.min_mean_score)
 
 
-def _line(rule: str, subject: str, what: str, found: PassRate, least: float) -> GateLine:
+def rate_line(rule: str, subject: str, what: str, found: PassRate, least: float) -> GateLine:
+    """Return whether a rate is at least another: GO or NO-GO, which it is for a rate that is not known."""
     if found.rate is None:
         return GateLine(rule, subject, "NO-GO", f"{what} is not known, nothing could be graded ({rule})")
     holds = found.rate >= least - _ROUNDING

@@ -14,6 +14,8 @@ from eval_pipeline.leaderboards import differences
 from eval_pipeline.leaderboards.regressions import Regression, RegressionRules, metric_changes, regression
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.leaderboards.totals import MEASURES, METRIC_COLUMNS, Measured, Totals, totals
+from eval_pipeline.sweeps.pass_rates import PassRate
+from eval_pipeline.sweeps.suite_gates import rate_line
 from eval_pipeline_tests.conformance.connexity_judging import assert_value
 from eval_pipeline_tests.conformance.row_outcomes import Record
 
@@ -82,6 +84,13 @@ def _tokens(prompt: int | None, completion: int | None) -> dict[str, int] | None
     return {name: value for name, value in used.items() if value is not None} or None
 
 
+def _holds(rate: float | None, least: float) -> bool:
+    """Whether a set's threshold (in percent) is reached, as at the end of a run."""
+    return (
+        rate_line("threshold", "s × r", "rate", PassRate(rate=rate, low=None, high=None), least / 100).decision == "GO"
+    )
+
+
 _TOTALS: Mapping[str, Any] = {
     "unique_test_case_count": lambda found, *_: found.cases,
     "total_executions": lambda found, *_: found.executions,
@@ -101,8 +110,8 @@ _TOTALS: Mapping[str, Any] = {
     "total_agent_cost_usd": lambda found, *_: found.cost_usd,
     "total_platform_cost_usd": lambda found, *_: found.platform_cost_usd,
     "total_estimated_cost_usd": lambda found, *_: found.total_cost_usd,
-    "metrics_passed": lambda found, metrics, cases: found.meets(min_mean_score=metrics / 100),
-    "cases_passed": lambda found, metrics, cases: found.meets(min_pass_rate=cases / 100),
+    "metrics_passed": lambda found, metrics, cases: _holds(found.mean_score, metrics),
+    "cases_passed": lambda found, metrics, cases: _holds(found.pass_rate, cases),
 }
 
 

@@ -79,7 +79,7 @@ def _config(row: Row) -> Observation:
     for name in re.findall(r"skillgym\.config\.(?:cjs|mjs)", data["error"]["message"]):
         (folder / name).write_text("")
     try:
-        find_config(folder / "suite.ts")
+        find_config(folder)
     except InputError as error:
         return Observation(problems=(Problem("", error.problem),))
     return Observation(values={"parsed": None})

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 
 from eval_pipeline.statistics.clusters import case_sums, clustered_error, rate_interval
-from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
+from eval_pipeline.statistics.ranks import rank_intervals
+from eval_pipeline_tests.statistics.pairs_of_sides import pair_tests
 
 SOLVERS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
 QUESTIONS = {

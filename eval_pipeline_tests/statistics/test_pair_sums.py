@@ -10,10 +10,10 @@ import pytest
 
 from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums, sign_p_values
 from eval_pipeline.statistics.paired_tests import signs
-from eval_pipeline.statistics.ranks import pair_tests
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
 from eval_pipeline.statistics.sums_over_suites import added
+from eval_pipeline_tests.statistics.pairs_of_sides import pair_tests
 
 Sides = list[list[float | None]]
 LEVELS = {"pass-or-fail": (0.0, 1.0), "repetitions": (0.0, 1 / 3, 0.5, 2 / 3, 1.0), "one-value": (1.0,)}

@@ -12,8 +12,9 @@ import pytest
 
 from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.statistics.multiple_tests import holm
-from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
+from eval_pipeline.statistics.ranks import rank_intervals
 from eval_pipeline.statistics.sign_flips import sign_flip_test
+from eval_pipeline_tests.statistics.pairs_of_sides import pair_tests
 from eval_pipeline_tests.statistics.simulated_answers import Array, board_of_equals, hardness
 from eval_pipeline_tests.thoroughness import part_or_all
 

@@ -19,7 +19,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import yaml_text
 from eval_pipeline.suites.conversion import NewFile, ProjectConverter
 
-FILE_NAMES = tuple(f"skillgym.config.{suffix}" for suffix in ("ts", "mts", "cts", "js", "mjs", "cjs"))
+FILE_NAMES = tuple(f"skillgym.config.{suffix}" for suffix in ("ts", "mts", "cts", "js", "mjs", "cjs", "json"))
 AGENTS = ("codex", "opencode", "claude-code", "cursor-agent", "copilot")
 SCHEDULES = ("serial", "parallel", "isolated-by-runner")
 METRICS = ("totalTokens", "inputTokens", "outputTokens", "reasoningTokens", "cacheTokens")
@@ -233,16 +233,16 @@ def _option(text: Any, name: str, least: int) -> int:
 # Files.
 
 
-def find_config(suite: Path) -> Path:
-    """Return the nearest configuration of a suite, upward from its folder. Raises InputError for none and for two."""
-    for folder in suite.absolute().parents:
+def find_config(start: Path) -> Path:
+    """Return the configuration of a folder, or the nearest above it. Raises InputError for none and for two."""
+    for folder in (start.absolute(), *start.absolute().parents):
         found = [folder / name for name in FILE_NAMES if (folder / name).is_file()]
         if len(found) > 1:
             names = ", ".join(sorted(path.name for path in found))
             raise InputError(f"several configurations in {show_path(folder)}: {names}; keep one of them")
         if found:
             return found[0]
-    raise InputError(f"no configuration of skillgym for {show_path(suite)}: none of {', '.join(FILE_NAMES)}")
+    raise InputError(f"no configuration of skillgym in {show_path(start)} or above: none of {', '.join(FILE_NAMES)}")
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -360,5 +360,7 @@ def _convert(path: Path) -> tuple[list[NewFile], Sequence[str]]:
 
 
 CONFIGURATION = ProjectConverter(
-    recognizes=lambda path: path.name in FILE_NAMES or path.name == "skillgym.config.json", convert=_convert
+    recognizes=lambda path: path.name in FILE_NAMES,
+    find=find_config,
+    convert=_convert,
 )

@@ -11,6 +11,7 @@ import yaml
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, parse_config, read_config
+from eval_pipeline_tests.cli.sample_project import make_cli_project
 
 AGENT = {"agent": {"type": "codex", "model": "gpt-5"}}
 
@@ -79,4 +80,17 @@ def test_two_configurations_in_a_folder_are_an_error_and_none_is_one(tmp_path: P
         (tmp_path / name).write_text("")
 
     with pytest.raises(InputError, match=r"skillgym.config.cjs, skillgym.config.mjs; keep one of them"):
-        find_config(tmp_path / "a" / "suite.py")
+        find_config(tmp_path / "a")
+
+
+def test_the_configuration_of_a_folder_is_converted_where_it_is(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    (tmp_path / "bench" / "suites").mkdir(parents=True)
+    (tmp_path / "bench" / "skillgym.config.json").write_text(json.dumps({"runners": {"r": AGENT}}))
+
+    missing, converted_ = project("convert", "."), project("convert", "bench/suites")
+
+    assert (missing.code, converted_.code) == (2, 0)
+    assert "no configuration of skillgym" in missing.err
+    assert (tmp_path / "bench" / "eval-pipeline.yaml").is_file()
+    assert (tmp_path / "bench" / "runners.yaml").is_file()
