@@ -16,7 +16,8 @@ from eval_pipeline.formats.agentv.evaluators import (
     read_evaluators,
     reads_criteria,
 )
-from eval_pipeline.formats.agentv.load_context import RENAMED, LoadContext
+from eval_pipeline.formats.agentv.field_hints import RENAMED
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.preprocessors import with_preprocessors
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation

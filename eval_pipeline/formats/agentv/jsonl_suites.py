@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from eval_pipeline.errors import SourceLocation
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.formats.agentv.documents import RawTest, jsonl_tests, lines_of, read_document
 from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
@@ -50,8 +50,14 @@ def _tests(path: Path, lines: Iterable[str], context: LoadContext) -> Iterator[R
     if first is None:
         context.diagnostics.add("the file has no rows: the suite has no tests", SourceLocation(show_path(path)))
         return
+    if _is_result(first.raw):
+        raise InputError(f"{show_path(path)} has results, not tests: eval-pipeline compare and trend read it")
     yield first
     yield from tests
+
+
+def _is_result(row: object) -> bool:
+    return isinstance(row, Mapping) and "id" not in row and row.keys() >= {"test_id", "score"}
 
 
 def _beside(path: Path, context: LoadContext) -> tuple[Map, FieldCursor]:

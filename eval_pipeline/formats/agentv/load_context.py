@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import require_regular_file
+from eval_pipeline.formats.agentv.field_hints import hint
 from eval_pipeline.formats.agentv.grader_versions import SYSTEM, GraderVersions
 from eval_pipeline.formats.agentv.project_file import is_agentv_project, nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
@@ -24,7 +25,6 @@ from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
-from eval_pipeline.suites.fields import CASE_EXECUTION, SUITE_EXECUTION
 from eval_pipeline.suites.load import LoadOptions
 
 MAX_ATTACHMENT_BYTES = 20_000_000
@@ -99,9 +99,7 @@ class LoadContext:
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:
         """Warn of a field that is not read."""
         self.diagnostics.add(
-            lambda: (
-                f"unknown {what}, ignored{_renamed(key, known) or _outside(key, known) or did_you_mean(key, known)}"
-            ),
+            lambda: f"unknown {what}, ignored{hint(key, known)}",
             lambda: cursor.place(key),
             kind=f"{what} {key[:80]}",
         )
@@ -172,32 +170,6 @@ class LoadContext:
             for folder in _SCRIPT_FOLDERS:
                 files = sorted((root / ".agentv" / folder).glob("*"))
                 yield from (file for file in files if canonical_name(file.stem) == type_ and file.suffix in _RUNNERS)
-
-
-RENAMED = {
-    "input_messages": "input",
-    "inputs": "input",
-    "prompt": "input",
-    "expected_messages": "expected_output",
-    "expected": "expected_output",
-    "expectedOutput": "expected_output",
-}
-"""Older and other names of fields."""
-
-
-def _hint(key: str, known: Collection[str]) -> str:
-    return _renamed(key, known) or _outside(key, known) or did_you_mean(key, known)
-
-
-def _renamed(key: str, known: Collection[str]) -> str:
-    name = RENAMED.get(key)
-    return f"; its name is '{name}'" if name in known else ""
-
-
-def _outside(key: str, known: Collection[str]) -> str:
-    """Return a hint for a field of `execution` that is beside it instead of in it: ignored, its limit does not hold."""
-    inside = SUITE_EXECUTION.names | CASE_EXECUTION.names
-    return "; it belongs under 'execution'" if "execution" in known and key in inside else ""
 
 
 AGENTV_ARGUMENTS = {"on_error": "fail", "on_missing": "fail"}

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.formats.agentv.field_hints import hint
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor
@@ -93,7 +94,7 @@ class WorkspaceFields:
     def warn_of_unknown(self, table: FieldTable) -> None:
         for key in self.raw:
             if key not in table.names:
-                self.warn(str(key), f"unknown workspace field '{key}', ignored{did_you_mean(str(key), table.names)}")
+                self.warn(str(key), f"unknown workspace field '{key}', ignored{hint(str(key), table.names)}")
 
     def has(self, key: str) -> bool:
         return self.raw.get(key) is not None

@@ -169,3 +169,24 @@ def test_repetitions_and_suites_of_a_target_with_one_worker_are_carried_out_one_
 
     assert ran.code == 0, ran.text
     assert "12 executed" in ran.text
+
+
+BASELINE = """\
+{"test_id": "kind", "suite": "greeting", "score": 0.5, "target": "default", "scores": []}
+{"test_id": "rude", "suite": "greeting", "score": 1, "target": "default", "scores": []}
+"""
+
+
+def test_a_baseline_beside_an_eval_file_is_compared_with_and_is_no_suite(tmp_path: Path) -> None:
+    baseline = "evals/greeting.eval.baseline.jsonl"
+    project = an_agentv_project(tmp_path, {"evals/greeting.eval.yaml": GREETING, baseline: BASELINE})
+    ran = project("run", "evals", "--quiet")
+
+    refused = project("run", baseline)
+    compared = project("compare", baseline, "default", "--json").document
+
+    assert "1 failed of 2 cases" in ran.text
+    assert (refused.code, refused.err) == (
+        2, f"error: {baseline} has results, not tests: eval-pipeline compare and trend read it\n",
+    )  # fmt: skip
+    assert compared["summary"]["mean_delta"] == -0.25

@@ -604,6 +604,12 @@ def test_a_target_that_resolves_to_nothing_is_an_error_and_never_all_targets(
     assert error in error_of(document(fields, suite_fields))
 
 
+NOT_FOLLOWED = (
+    "; references are not followed: name the file as the value (`workspace: FILE`), or as an entry of the list"
+    " (`- file://FILE` among tests, `- include: FILE` among assertions)"
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "warning"),
     [
@@ -613,12 +619,23 @@ def test_a_target_that_resolves_to_nothing_is_an_error_and_never_all_targets(
             "tests[0].expected_messages: unknown test field, ignored; its name is 'expected_output'",
         ),
         ("description: d", "tests[0].description: unknown test field, ignored"),
+        ("$ref: part.yaml", f"tests[0].$ref: unknown test field, ignored{NOT_FOLLOWED}"),
+        (
+            "workspace: {$ref: w.yaml}",
+            f"tests[0].workspace.$ref: unknown workspace field '$ref', ignored{NOT_FOLLOWED}",
+        ),
     ],
 )
 def test_an_older_name_is_told_the_newer_one_and_a_far_one_nothing(fields: str, warning: str) -> None:
     suite = load(f"tests: [{{id: a, criteria: c, input: i, {fields}}}]")
 
     assert [text.split(": ", 1)[1] for text in suite.warnings] == [warning]
+
+
+def test_an_older_name_that_is_needed_is_told_the_newer_one() -> None:
+    assert "write 'expected_output' instead of 'expected_messages'" in error_of(
+        "tests: [{id: a, input: i, expected_messages: [{role: assistant, content: x}]}]"
+    )
 
 
 @pytest.mark.parametrize("name", ["inputs", "input_messages", "prompt"])
