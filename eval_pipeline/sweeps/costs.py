@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Execution, Runner
@@ -12,7 +13,9 @@ from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Limits, Spending
 from eval_pipeline.sweeps.month_budgets import MonthBudget
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.warehouse.expectations import mean_executions
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
 
 
 def open_budget(
@@ -29,6 +32,13 @@ def open_budget(
     in_cases = any(traits_of(pair.ready.suite.cases).has_budgets for pair in pairs)
     is_limited = in_cases or any(limits) or any(by_suite.values()) or month is not None
     return Budget(limits, by_suite.get, earlier, month=month, before=before, is_limited=is_limited)
+
+
+def earlier_costs(pairs: Sequence[Pair], warehouse: Warehouse) -> Callable[[PairKey], float | None]:
+    """Return what an execution of each pair cost on average so far (USD, grading included; None: unknown): looked up
+    for all runners of the pairs together, at the first call."""
+    means = cache(lambda: mean_executions(warehouse, {pair.runner.name for pair in pairs}))
+    return lambda pair: means().of(pair).cost_usd
 
 
 def limits_of(options: SweepOptions) -> Limits:

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -32,7 +31,7 @@ from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Spending
 from eval_pipeline.sweeps.claimed_pairs import in_claimed_groups
 from eval_pipeline.sweeps.concurrency import most_at_once
 from eval_pipeline.sweeps.context import SweepContext
-from eval_pipeline.sweeps.costs import open_budget
+from eval_pipeline.sweeps.costs import earlier_costs, open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
@@ -51,7 +50,7 @@ from eval_pipeline.sweeps.storing import STORE_EVERY_S, FinishedPair, failed_out
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.journal_lines import UnwritableJournal
-from eval_pipeline.warehouse.queries import mean_cost, pairs_with_answers_before
+from eval_pipeline.warehouse.queries import pairs_with_answers_before
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.spending import spent_by
 from eval_pipeline.warehouse.store import Warehouse
@@ -87,7 +86,7 @@ def carry_out(
         clock = OrderClock()
         clock.follow(warehouse)
     stop.check()
-    budget = open_budget(pairs, options, partial(mean_cost, warehouse), month, before)
+    budget = open_budget(pairs, options, earlier_costs(pairs, warehouse), month, before)
     own = None if warehouse.leases is None else warehouse.leases.of(sweep_id)
     if own is not None and budget.is_limited:
         own.spending.share(budget.totals, budget.see, {} if month is None else {month.account: month.by_sweep})

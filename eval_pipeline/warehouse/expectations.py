@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from eval_pipeline.statistics.detection import Variation
@@ -41,31 +41,34 @@ class MeanExecutions:
         return MeanExecution(**{k: getattr(anywhere, k) if value is None else value for k, value in found.items()})
 
 
-def mean_executions(warehouse: Warehouse) -> MeanExecutions:
-    """Return the means over everything that is stored."""
+def mean_executions(warehouse: Warehouse, runners: Collection[str] | None = None) -> MeanExecutions:
+    """Return the means over everything that is stored of some runners (None: of all)."""
     if not warehouse.exists():
         return MeanExecutions({}, {})
     frame = warehouse.frame(
         f"""WITH graded AS (
                SELECT suite, runner, avg(grading_cost_usd) AS grading FROM verdicts
+               WHERE $1 IS NULL OR list_contains($1::VARCHAR[], runner)
                GROUP BY GROUPING SETS ((suite, runner), (runner))),
            executed AS (
                SELECT e.suite, e.runner, avg({COST_OF_BOTH_SIDES}) AS cost, avg(e.attempt_count) AS attempts,
                       avg(r.total_tokens) AS tokens, avg(coalesce(r.duration_ms, e.duration_ms)) / 1000 AS seconds
                FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
+               WHERE $1 IS NULL OR list_contains($1::VARCHAR[], e.runner)
                GROUP BY GROUPING SETS ((e.suite, e.runner), (e.runner)))
            SELECT e.suite, e.runner, cost + CASE WHEN g.runner IS NULL THEN 0 ELSE grading END AS cost,
                   attempts, tokens, seconds
-           FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite"""
+           FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite""",
+        [None if runners is None else list(runners)],
     )
     pairs: dict[PairKey, MeanExecution] = {}
-    runners: dict[str, MeanExecution] = {}
+    of_runners: dict[str, MeanExecution] = {}
     for suite, runner, *means in frame.iter_rows():
         if suite is None:
-            runners[runner] = MeanExecution(*means)
+            of_runners[runner] = MeanExecution(*means)
         else:
             pairs[PairKey(suite, runner)] = MeanExecution(*means)
-    return MeanExecutions(pairs, runners)
+    return MeanExecutions(pairs, of_runners)
 
 
 def variation_of_differences(warehouse: Warehouse) -> dict[str, Variation]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import orjson
 import polars as pl
 
-from eval_pipeline.warehouse.conversation_views import COST_OF_BOTH_SIDES
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.published import rows_frame
@@ -346,24 +345,6 @@ def clear_unranked(warehouse: Warehouse) -> None:
     """Note that a board has every verdict that finished sweeps stored."""
     with warehouse.transaction() as connection:
         connection.execute("DELETE FROM unranked_pairs WHERE finished")
-
-
-def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
-    """Return the mean cost (USD) of an execution of a runner, its grading and its simulated user included: on this
-    suite, else on any; None when unknown, which it is where no grading has a known cost."""
-    if not warehouse.exists():
-        return None
-    frame = warehouse.frame(
-        f"""WITH executed AS (SELECT r.suite, {COST_OF_BOTH_SIDES} AS cost_usd FROM session_reports r WHERE runner = $2)
-           SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) + (
-                      SELECT CASE WHEN count(*) = 0 THEN 0
-                                  ELSE coalesce(avg(grading_cost_usd) FILTER (suite = $1), avg(grading_cost_usd)) END
-                      FROM verdicts WHERE runner = $2) AS cost
-           FROM executed""",
-        [pair.suite, pair.runner],
-    )
-    cost = frame["cost"][0]
-    return float(cost) if cost is not None else None
 
 
 def costs_are_reported(warehouse: Warehouse, runner: str) -> bool | None:

@@ -19,7 +19,6 @@ from eval_pipeline.sweeps.sweep import make_graders, run_recorded
 from eval_pipeline.warehouse.expectations import mean_executions
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
-from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.result_measures import read_measured
 from eval_pipeline.warehouse.selections import Selection
 from eval_pipeline_tests.executions.test_canned_tools import calls, tool
@@ -425,8 +424,9 @@ def test_simulator_and_reviewer_are_money_of_the_platform_of_the_month_and_of_wh
         found = totals(read_measured(connection, Selection()))
     assert (found.cost_usd, found.platform_cost_usd, found.cost_unknown) == (0.25, 0.75, 0)
     assert found.platform_input_tokens == 16
-    assert mean_cost(session.warehouse, PairKey("sums", "answer")) == 1.0
     assert mean_executions(session.warehouse).of(PairKey("sums", "answer")).cost_usd == 1.0
+    assert mean_executions(session.warehouse, ["answer"]).of(PairKey("sums", "answer")).cost_usd == 1.0
+    assert mean_executions(session.warehouse, ["play"]).of(PairKey("sums", "answer")).cost_usd is None
     month = month_budget(session.project, session.warehouse, "talks")
     assert month is not None
     assert (month.spent_usd, month.doubt) == (1.0, None)
@@ -447,7 +447,6 @@ def test_gradings_of_unknown_cost_are_said_and_make_what_is_expected_unknown(
 
     session = recorded(folder, simulator="mumble")
 
-    assert mean_cost(session.warehouse, PairKey("sums", "answer")) is None
     assert mean_executions(session.warehouse).of(PairKey("sums", "answer")).cost_usd is None
     month = month_budget(session.project, session.warehouse, "talks")
     assert month is not None
