@@ -50,8 +50,8 @@ def agreement_command(project: Path | None, data: Path | None, suites: tuple[str
     if as_json:
         echo_json(views)
     else:
-        for view, rows in views.items():
-            _show(_TITLES[view], rows)
+        for view, title in _TITLES.items():
+            _show(title, views[view])
     if not as_json and not comparable:
         echo("no grades to compare yet: grade scores in eval-pipeline view, or use a panel of graders", err=True)
     sys.exit(0 if comparable else NOTHING)

@@ -14,14 +14,15 @@ import polars as pl
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.result_sources import as_of_option, board_of
-from eval_pipeline.cli.tables import Layout, print_boards, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_boards, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.repetitions import Reliability, reliability
-from eval_pipeline.leaderboards.show import amount, interval, percent
+from eval_pipeline.leaderboards.show import amount, drift_line, interval, percent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
+from eval_pipeline.warehouse.anchors import drift_rows, drifted
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.selections import read_attempts, read_scores, select
 from eval_pipeline.warehouse.store import Connection
@@ -75,6 +76,8 @@ def leaderboard_command(
         if list_boards:
             _show_boards(boards, as_json)
             return
+        newest = board is None and as_of is None
+        beyond = drifted(drift_rows(connection)) if newest else []
         board = board_of(connection, board, as_of)
         standings = _standings(connection, board, [str(row[0]) for row in boards])
     if suites:
@@ -88,6 +91,9 @@ def leaderboard_command(
         sys.exit(3)
     else:
         print_boards(table_console(), standings)
+        for row in beyond:
+            if not suites or row["suite"] in suites:
+                print_line(table_console(), drift_line(row), mark="judge drift:", style="yellow")
 
 
 def _show_boards(boards: Sequence[tuple[Any, ...]], as_json: bool) -> None:

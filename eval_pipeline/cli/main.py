@@ -33,6 +33,7 @@ COMMANDS = {
     "arms": "Compare the arms of runners, and show which skills are used where they should be.",
     "baseline": "Set, show or clear the sweeps that later ones are compared with.",
     "agreement": "Show how far graders agree with people and with each other.",
+    "drift": "Show whether graders still grade the same answers as they did.",
     "trend": "Fit a line through the mean scores of sweeps.",
     "gate": "Decide whether a sweep of the project file is good enough.",
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",

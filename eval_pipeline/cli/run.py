@@ -258,8 +258,15 @@ def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> S
     name = selection.options.sweep
     if name is None or result.problem == INTERRUPTED:
         return None
-    from eval_pipeline.sweeps.sweep_ends import gate_of_run, tell  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.cli.drift import show_judging  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.sweeps.judging import judge_anchors  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.sweeps.sweep_ends import drifted_of, gate_of_run, tell  # noqa: PLC0415 — only a named sweep needs it
 
+    judging = judge_anchors(selection.session, name)
+    if judging is not None:
+        show_judging(console, judging)
+    for line in drifted_of(selection.session, name):
+        print_line(console, line, mark="judge drift:", style="yellow")
     gate = gate_of_run(selection.session, name, result.run_id)
     for problem in tell(selection.session, name, gate, result.problem):
         print_line(console, problem, mark="not told:", style="yellow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -62,6 +62,16 @@ def money(value: float | None) -> str:
     if value is None:
         return UNKNOWN
     return f"${value:,.2f}" if value >= 1 else "<$0.0001" if 0 < value < 0.00005 else f"${value:.4f}"
+
+
+def drift_line(row: Mapping[str, Any]) -> str:
+    """Return in words that a judge is beyond its control limits, from a row of `judge_drift`."""
+    grader = f" by {row['grader']}" if row["grader"] else ""
+    limits = f"{amount(row['low'], 3)} to {amount(row['high'], 3)}"
+    return (
+        f"{row['suite']}, {row['evaluator']}{grader}: the mean grade of {counted(row['anchors'], 'anchor')} is"
+        f" {amount(row['mean_score'], 3)}, expected {limits}"
+    )
 
 
 def period(first: datetime | None, last: datetime | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
+from eval_pipeline.leaderboards.show import drift_line
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.chunks import chunked_assets
 from eval_pipeline.orchestration.config import SweepConfig, form_of
@@ -25,6 +26,7 @@ from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sweep_step import carry_out, end_named, or_fail, work_of
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.anchors import drift_rows, drifted
 
 GROUP = "evaluation"
 GATE_TAG = "eval_pipeline/gate"
@@ -145,6 +147,8 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
         tag_process(context)
         standings = session.store.update_leaderboards()
         session.warehouse.publish()
-        return dg.MaterializeResult(metadata=board_metadata(standings))
+        with session.warehouse.published() as connection:
+            drift = [drift_line(row) for row in drifted(drift_rows(connection))]
+        return dg.MaterializeResult(metadata=board_metadata(standings, drift))
 
     return leaderboards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -45,8 +46,9 @@ def pair_metadata(asset: str, outcome: PairOutcome) -> dict[str, Any]:
     return shown | {"page": dg.MetadataValue.url(page_url("suite", suite=name.suite, runner=name.runner))}
 
 
-def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
-    """Return the leaderboards as tables, the page of `eval-pipeline view`, and the command that draws them."""
+def board_metadata(standings: pl.DataFrame, drift: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the leaderboards as tables, the page of `eval-pipeline view`, and the command that draws them; `drift`
+    is what judges are beyond their control limits."""
     overall = standings.filter(pl.col("suite") == OVERALL)
     best = overall["pass_rate"].max() if overall.height else None
     return {
@@ -56,4 +58,6 @@ def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
         "standings": dg.MetadataValue.md(board_tables(standings)),
         "page": dg.MetadataValue.url(page_url()),
         "picture": dg.MetadataValue.md("`eval-pipeline leaderboard --plot board.svg`"),
-    } | ({"best_pass_rate": best} if best is not None else {})
+        **({"best_pass_rate": best} if best is not None else {}),
+        **({"judge_drift": dg.MetadataValue.md("\n".join(f"- {line}" for line in drift))} if drift else {}),
+    }

@@ -44,7 +44,14 @@ def _selected_board(board: dict[str, Any], selection: Selection) -> dict[str, An
     ]
     parts = {name: _selected(board[name], selection) for name in ("failures", "history")}
     none: dict[str, Any] = {"rows": [], "remarks": [], "legend": []}
-    return {**board, **parts, "suites": [suite for suite in suites if suite["rows"]], "overall": none, "changes": None}
+    return {
+        **board,
+        **parts,
+        "suites": [suite for suite in suites if suite["rows"]],
+        "overall": none,
+        "changes": None,
+        "judge_drift": [],
+    }
 
 
 def _selected(rows: Iterable[dict[str, Any]], selection: Selection) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
@@ -62,7 +63,7 @@ class SchemaRefused(Exception):
 class Graders:
     """The runners that grade. `named` returns one by name; `forced` grades everything, `default` whatever has no other
     grader. `secrets` are those of every runner in use: any program may print what it was started with. `concurrency` is
-    that of the sweep, for graders without one of their own.
+    that of the sweep, for graders without one of their own. Where `always_new`, no reply is reused, and none is kept.
 
     Open while a sweep runs; `close` releases the adapters.
     """
@@ -75,6 +76,7 @@ class Graders:
     secrets: set[str] = field(default_factory=set, repr=False)
     pauses: Pauses = NO_PAUSES
     concurrency: int | None = None
+    always_new: bool = False
     _open: dict[str, OnDemand] = field(default_factory=dict)
     _revisions: dict[RunnerAddress, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
@@ -127,6 +129,8 @@ class Graders:
 
         Raises GraderFailure.
         """
+        if self.always_new:
+            return _with_text(await self.ask(grader, messages, settings, f"grade-{uuid4().hex[:12]}"))
         key = fingerprint(
             [self.revision(grader, grader.name), [_identity(message) for message in messages], settings, sample]
         )
@@ -175,9 +179,7 @@ class Graders:
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
         reply = await self.ask(grader, messages, settings, f"grade-{key[:12]}", repetition=sample + 1)
-        if not reply.text:
-            raise GraderFailure(f"grader '{grader.name}' returned no text")
-        self.replies.put(key, _stored_fields(reply))
+        self.replies.put(key, _stored_fields(_with_text(reply)))
         return reply
 
     async def ask(
@@ -315,6 +317,12 @@ def _shown(used: Mapping[str, Any]) -> dict[str, Any]:
     format_ = used[RESPONSE_FORMAT]
     schema = mapping(format_.get("json_schema"))
     return {**used, RESPONSE_FORMAT: {"type": format_.get("type"), "name": schema.get("name")} if schema else format_}
+
+
+def _with_text(reply: GraderReply) -> GraderReply:
+    if not reply.text:
+        raise GraderFailure(f"grader '{reply.grader}' returned no text")
+    return reply
 
 
 def _text_of(report: SessionReport, grader: Runner) -> str:

@@ -21,6 +21,7 @@ from eval_pipeline.leaderboards.gate_rules import GateRules
 from eval_pipeline.parsing.source import FieldPath
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.names import default_name
+from eval_pipeline.sweeps.anchor_rules import Anchors
 from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.keep_rules import Keep
 from eval_pipeline.sweeps.notify_rules import Notify
@@ -71,6 +72,9 @@ class NamedSweep(SharedOptions):
         default=None, description="What its results have to reach; failed cases alone are no failure of a run then"
     )
     notify: Notify | None = Field(default=None, description="Who is told how it ended")
+    anchors: Anchors | None = Field(
+        default=None, description="Stored answers that its graders grade again when it has ended: does a judge drift?"
+    )
     month_budget_usd: float | None = Field(
         default=None,
         gt=0,

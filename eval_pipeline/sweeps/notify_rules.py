@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-Event = Literal["failed-gate", "inconclusive-gate", "error", "always"]
+Event = Literal["failed-gate", "inconclusive-gate", "error", "judge-drift", "always"]
 
 
 class Notify(BaseModel):
@@ -18,7 +18,8 @@ class Notify(BaseModel):
 
     on: list[Event] = Field(
         default=["failed-gate", "error"],
-        description="Of which ends: a gate that is NO-GO or INCONCLUSIVE, a sweep that did not succeed, or all",
+        description="Of which ends: a gate that is NO-GO or INCONCLUSIVE, a sweep that did not succeed,"
+        " a judge beyond its control limits, or all",
     )
     command: list[str] | None = Field(
         default=None,

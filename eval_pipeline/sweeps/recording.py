@@ -131,14 +131,14 @@ class PairRecorder:
 
     def redacted(self, score: Score) -> Score:
         """Return a score of an evaluator that ran programs or called models, without secrets in its texts."""
-        return _without_secrets(score, self._context.secrets)
+        return score_without_secrets(score, self._context.secrets)
 
     def archive_of(self, execution: Execution, sweep_id: str) -> Path:
         """Return where the workspace of an execution was packed by `sweep_id`, the sweep that executed it."""
         return self._folder(execution.key, sweep_id) / ARCHIVE
 
     def _folder(self, key: str, sweep_id: str) -> Path:
-        return self._context.artifacts / self._pair.runner.name / self._pair.name.suite / key[:24] / sweep_id
+        return files_of(self._context.artifacts, self._pair, key, sweep_id)
 
     async def _archive(self, case: Case, execution: Execution, archive: Path) -> None:
         """Pack the workspace for evaluators that are added later."""
@@ -154,6 +154,11 @@ class PairRecorder:
             _LOG.warning("workspace of case '%s' is not kept: %s", execution.case_id, error)
 
 
+def files_of(artifacts: Path, pair: Pair, key: str, sweep_id: str) -> Path:
+    """Return the folder of the files of an execution: that of a plan's key, by the sweep that executed it."""
+    return artifacts / pair.runner.name / pair.name.suite / key[:24] / sweep_id
+
+
 def template_of(case: Case, copied_ns: int | None = None) -> Base | None:
     """Return the template of a case's workspace, of which the copy was complete then; None without one."""
     spec = case.workspace
@@ -165,7 +170,8 @@ def normalizer_of(execution: Execution) -> str:
     return normalizer_version(execution.raw.format if execution.raw is not None else "")
 
 
-def _without_secrets(score: Score, secrets: Sequence[str]) -> Score:
+def score_without_secrets(score: Score, secrets: Sequence[str]) -> Score:
+    """Return a score whose texts have no secret in them."""
     findings = redact([[finding.text, finding.passed, finding.evidence] for finding in score.findings], secrets)
     members = [
         member._replace(reason=redact(member.reason, secrets), details=redact(dict(member.details), secrets))

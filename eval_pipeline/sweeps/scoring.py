@@ -124,7 +124,7 @@ class PairScorer:
     def _workspace(self, item: ScoringInput) -> AbstractContextManager[Path | None]:
         left = item.execution.workspace
         live = left.path if left is not None else None
-        return _unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id), template_of(item.case))
+        return unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id), template_of(item.case))
 
     def _kept(self, item: ScoringInput) -> list[Score]:
         """The scores that hold under another name, weight or gate than they were stored with."""
@@ -198,7 +198,7 @@ def _in_order(keys: Iterable[str], scores: Mapping[str, Score]) -> list[Score]:
 
 
 @contextmanager
-def _unpacked(live: Path | None, archive: Path, template: Base | None) -> Iterator[Path | None]:
+def unpacked(live: Path | None, archive: Path, template: Base | None) -> Iterator[Path | None]:
     """The workspace as the target left it: as long as it is there, else unpacked; None when it was not kept."""
     if live is not None or not archive.is_file():
         yield live

@@ -9,10 +9,12 @@ from eval_pipeline.errors import InputError, NoResults
 from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.leaderboards.show import drift_line
 from eval_pipeline.leaderboards.sweep_gates import SweepGate, drops_of_pairs, of_decision, sweep_gate
 from eval_pipeline.sweeps.named_pairs import expected_pairs, unreadable_suites
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.anchors import drift_rows, drifted
 from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
@@ -94,11 +96,24 @@ def tell(session: ProjectSession, name: str, gate: SweepGate | None, problem: st
     """Tell who wants to know how a sweep ended; return what could not be told."""
     told = named_sweep(session.project, name).notify
     events = _events(gate, problem)
+    drift = drifted_of(session, name)
+    events += ["judge-drift"] if drift else []
     if told is None or not told.wants(events):
         return []
     from eval_pipeline.sweeps.notifications import notify  # noqa: PLC0415 — imports an HTTP client
 
-    return list(notify(told, _document(name, gate, problem), session.project.root, session.project.environment))
+    return list(notify(told, _document(name, gate, problem, drift), session.project.root, session.project.environment))
+
+
+def drifted_of(session: ProjectSession, name: str) -> list[str]:
+    """Return what is beyond control limits of the anchors of a sweep; nothing where it has none."""
+    if named_sweep(session.project, name).anchors is None:
+        return []
+    try:
+        with session.warehouse.published() as connection:
+            return [drift_line(row) for row in drifted(drift_rows(connection, name))]
+    except NoResults:
+        return []
 
 
 def _events(gate: SweepGate | None, problem: str | None) -> list[str]:
@@ -107,16 +122,23 @@ def _events(gate: SweepGate | None, problem: str | None) -> list[str]:
     return [*happened, *(["error"] if problem is not None else [])]
 
 
-def _document(name: str, gate: SweepGate | None, problem: str | None) -> dict[str, Any]:
+def _document(name: str, gate: SweepGate | None, problem: str | None, drift: Sequence[str]) -> dict[str, Any]:
     """What is told; `text` is what a chat shows."""
     lines = gate.lines if gate is not None else ()
     decision = gate.decision if gate is not None else None
-    reasons = [*of_decision(lines, "NO-GO"), *of_decision(lines, "INCONCLUSIVE"), *([problem] if problem else [])]
+    of_judges = [f"judge drift: {line}" for line in drift]
+    reasons = [
+        *of_decision(lines, "NO-GO"),
+        *of_decision(lines, "INCONCLUSIVE"),
+        *([problem] if problem else []),
+        *of_judges,
+    ]
     ended = decision or ("did not succeed" if problem is not None else "finished")
     return {
         "sweep": name,
         "decision": decision,
         "problem": problem,
+        "judge_drift": list(drift),
         "rules": [{"rule": x.rule, "subject": x.subject, "decision": x.decision, "text": x.text} for x in lines],
         "text": "\n".join([f"eval-pipeline: sweep {name}: {ended}", *reasons]),
     }

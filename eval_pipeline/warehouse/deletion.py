@@ -57,6 +57,8 @@ _READ_BESIDE = """
     WHERE coalesce(o.retry_of, o.execution_id) IN (
         SELECT e.retry_of FROM target_executions e SEMI JOIN still_read USING (execution_id)
         WHERE e.retry_of IS NOT NULL)"""
+_READ_BY_GRADERS = """
+    INSERT INTO still_read SELECT verdict_id, execution_id FROM verdicts SEMI JOIN anchor_scores USING (execution_id)"""
 _UNUSED_STATISTICS = "statistics_id NOT IN (SELECT statistics_id FROM sweep_pairs WHERE statistics_id IS NOT NULL)"
 _BOARDS_OF_SWEEPS = """
     DELETE FROM leaderboards WHERE list_contains($names, (
@@ -263,6 +265,7 @@ def _delete_sweeps(connection: Connection, names: list[str]) -> dict[str, int]:
     counts["sweeps"] = _delete(connection, "sweeps", "list_contains($names, sweep_id)", values)
     connection.execute(_READ)
     connection.execute(_READ_BESIDE)
+    connection.execute(_READ_BY_GRADERS)
     counts["pair_statistics"] = _delete(connection, "pair_statistics", _UNUSED_STATISTICS)
     unread = "execution_id NOT IN (SELECT execution_id FROM still_read)"
     counts["target_executions"] = _delete(

@@ -88,6 +88,7 @@ _OF_15 = ("runner_differences",)
 _OF_16 = ("explanations",)
 _OF_17 = ("baselines",)
 _OF_22 = ("human_grades",)
+_OF_31 = ("anchor_scores",)
 _LATER_TABLES = (
     "member_scores",
     "unranked_pairs",
@@ -98,6 +99,7 @@ _LATER_TABLES = (
     *_OF_16,
     *_OF_17,
     *_OF_22,
+    *_OF_31,
 )
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
@@ -194,7 +196,7 @@ _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at"), ("
 _TABLES_OF_9 = [
     table
     for table in BY_NAME.values()
-    if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17, *_OF_22)
+    if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17, *_OF_22, *_OF_31)
 ]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -260,6 +262,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(28, "lines of simulated users that were not reviewed are counted", ()),
     Migration(29, "boards without standings", ()),
     Migration(30, "intervals of skills that nothing was counted of are unknown", ()),
+    Migration(31, "grades of anchors", tuple(table_statements([BY_NAME["anchor_scores"]]))),
 )
 
 

@@ -224,16 +224,17 @@ def load_stored(
     """Yield each item with its stored execution, report (None without one) and scores by spec_key, batch by batch."""
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
-        stored = _load_batch(warehouse, [stored_of(item).execution_id for item in batch])
+        stored = load_executions(warehouse, [stored_of(item).execution_id for item in batch])
         for item in batch:
             values = stored.get(stored_of(item).execution_id)
             if values is not None:
                 yield item, *values
 
 
-def _load_batch(
+def load_executions(
     warehouse: Warehouse, ids: list[str]
 ) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
+    """Return stored executions with their reports (None without one) and scores by spec_key, by execution id."""
     tables = warehouse.read(lambda connection: _of_executions(connection, ids))
     reports = {row["execution_id"]: row for row in tables["session_reports"]}
     events, scores, members = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from eval_pipeline.reports.events import EVENT_KINDS
 from eval_pipeline.warehouse.columns import Column, Table
-from eval_pipeline.warehouse.people_tables import HUMAN_GRADES
+from eval_pipeline.warehouse.drift_tables import GRADE_TABLES
 from eval_pipeline.warehouse.user_tables import BASELINES, COMPARISONS, USER_COLUMNS
 
 
@@ -65,7 +65,7 @@ TABLES: tuple[Table, ...] = (
         ("incomplete", "VARCHAR", "What becomes of a session that a limit ended, when the case sets it"),
     ),
     BASELINES,
-    HUMAN_GRADES,
+    *GRADE_TABLES,
     _table(
         "runners", "One row per runner and revision that was ever used.", ("runner", "runner_revision"),
         _RUNNER, _RUNNER_REVISION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eval_pipeline.warehouse.drift_tables import DRIFT_COLUMNS
 from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -18,6 +19,7 @@ _SOURCES: Mapping[str, str] = {
     "grader_agreement": "member_scores",
     "grader_pairs": "member_scores",
     "people_agreement": "human_grades",
+    "judge_drift": "anchor_scores",
     "conversation_turns": "session_reports",
     "conversation_spending": "session_reports",
     "simulator_faults": "session_reports",
@@ -56,6 +58,7 @@ _SHARES = {
 }
 _ENDS = {"low": "Lower end of its 95 % interval", "high": "Upper end of its 95 % interval"}
 _COMPUTED: Mapping[str, Mapping[str, str]] = {
+    "judge_drift": DRIFT_COLUMNS,
     "skill_activation": {
         "skill": "Skill that cases name in should_trigger",
         "sessions": "Sessions of cases that name the skill",

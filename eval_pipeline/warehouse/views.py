@@ -13,6 +13,7 @@ from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 from eval_pipeline.warehouse.arm_views import ARM_VIEWS
 from eval_pipeline.warehouse.case_views import CASE_VIEWS
 from eval_pipeline.warehouse.conversation_views import CONVERSATION_VIEWS
+from eval_pipeline.warehouse.drift_tables import JUDGE_DRIFT
 from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.people_tables import PEOPLE_VIEWS
 from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
@@ -92,7 +93,10 @@ VIEWS: tuple[View, ...] = (
     SELECT s.* FROM evaluator_scores s
     JOIN current_verdicts v ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key)""",
     ),
-    *(View(*view) for view in (*AGREEMENT_VIEWS, *PEOPLE_VIEWS, *CONVERSATION_VIEWS, *CASE_VIEWS, *ARM_VIEWS)),
+    *(
+        View(*view)
+        for view in (*AGREEMENT_VIEWS, *PEOPLE_VIEWS, JUDGE_DRIFT, *CONVERSATION_VIEWS, *CASE_VIEWS, *ARM_VIEWS)
+    ),
     *(View(view.name, view.comment, view.query) for view in QUESTION_VIEWS),
     View(
         "leaderboard",

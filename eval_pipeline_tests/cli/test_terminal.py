@@ -114,6 +114,7 @@ CALLS: dict[str, list[list[str]]] = {
     "arms": [[], ["--json"], [f"x{HOSTILE}"]],
     "explain": [[f"{SUITE}/case{NAME}0"], [f"x{HOSTILE}"]],
     "agreement": [[], ["--json"], ["--suite", f"x{HOSTILE}"]],
+    "drift": [[], ["--json"], [f"x{HOSTILE}"], ["--judge"]],
     "view": [["--project", f"x{HOSTILE}"], ["--port", f"x{HOSTILE}"]],
     "dev": [["--allowed-host", f"x{HOSTILE}/"], ["--project", f"x{HOSTILE}"], ["--port", f"x{HOSTILE}"]],
 }  # fmt: skip

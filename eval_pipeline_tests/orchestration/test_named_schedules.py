@@ -172,6 +172,39 @@ def test_failed_partitions_are_told(telling: ProjectFolder) -> None:
     assert told(telling)["problem"].startswith("1 of 1 partition failed\nsums@echo: ")
 
 
+JUDGE = """
+import json, pathlib
+
+def judge(prompt):
+    key = prompt.split('"key": "')[1].split('"')[0]
+    mood = pathlib.Path(__file__).with_name("mood")
+    return {"output": json.dumps({"key": key, "score": float(mood.read_text()), "reason": "read"})}
+"""
+
+
+def test_a_run_of_dagster_grades_anchors_and_tells_of_a_judge_that_drifts(folder: ProjectFolder) -> None:
+    notify = {"on": ["judge-drift"], "command": ["sh", "-c", "cat > told.json"]}
+    sweeps = {"nightly": {"anchors": {"size": 2, "base": 2}, "notify": notify}}
+    document = {"suites": ["suites"], "defaults": {"grader": "judge"}, "sweeps": sweeps}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    (folder.root / "judge.py").write_text(JUDGE)
+    (folder.root / "mood").write_text("0.8")
+    judge = {"name": "judge", "adapter": "python", "function": "judge:judge", "isolation": "in-process"}
+    folder.write_runners(a_runner_entry(), judge)
+    tests = [a_test(name, {"type": "llm-grader", "name": "fair"}) for name in "abc"]
+    folder.write_suite(*tests, execution={"targets": ["echo"]})
+    assert run_job(folder, "sweep", config={"sweep": "nightly"}).success
+    (folder.root / "mood").write_text("0.7")
+
+    assert run_job(folder, "sweep", config={"sweep": "nightly"}).success
+
+    assert folder.ask("SELECT anchors, mean_score, beyond FROM judge_drift") == [(2, 0.7, True)]
+    line = "sums, fair by judge: the mean grade of 2 anchors is 0.700, expected 0.800 to 0.800"
+    assert told(folder)["judge_drift"] == [line]
+    (board,) = run_job(folder, "rank").materializations("leaderboards").values()
+    assert line in str(board.metadata["judge_drift"].value)
+
+
 def test_a_pair_whose_cases_became_worse_fails_its_check_and_others_do_not(folder: ProjectFolder) -> None:
     gate = {"max_drop": 0.1}
     document = {"suites": ["suites"], "sweeps": {"nightly": {"refresh": "all", "gate": gate}}}

@@ -1,4 +1,4 @@
-// The page *Agreement*: graders with people, with each other, and simulators with each other.
+// The page *Agreement*: graders with people, with each other, simulators with each other; variance; judges over time.
 import { load } from "./data.js";
 import { fill, h, section, table } from "./dom.js";
 import { amount, percent } from "./format.js";
@@ -10,6 +10,7 @@ const TITLES = {
   grader_pairs: ["Each two graders of a panel", "Cohen's κ on passing and failing, and which is stricter."],
   simulator_agreement: ["Who played the user", "How far verdicts depend on the simulator."],
   variance_components: ["Where the variance of scores comes from", "Between cases, between repetitions of a case, and between the graders of an answer; the case share is the intraclass correlation."],
+  judge_drift: ["Judges over time", "Stored answers (anchors of a sweep) that graders grade again and again: a mean grade beyond its control limits shows that a judge is not what it was."],
 };
 
 /** Show how far those who grade agree. */

@@ -14,6 +14,7 @@ export async function showBoard(main) {
   if (!board.suites.length) return fill(main, h("p.empty", {}, "No standings yet: run eval-pipeline run."));
   return fill(main,
     h("div.title", {}, h("h1", {}, "Board"), chooser(board)),
+    (board.judge_drift ?? []).map((text) => h("p.flag", {}, h("b", {}, "judge drift: "), text)),
     h("div.columns", {},
       section("What changed", changesLink(board.changes), changesPart(board.changes)),
       section("Failures by class", failuresByClass(board.failures)),

@@ -1,0 +1,227 @@
+"""Anchors: stored answers that the graders of a sweep grade again and again, so that a judge that drifts shows.
+
+The answers are chosen once, from what is current when the sweep first ends with `anchors`, and stay the same. Each is
+graded several times at first; those grades are the base that later ones are compared with (view `judge_drift`). No
+target is called, and no stored reply of a grader is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.executions.model import Execution
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.evaluate import GRADER, BoundEvaluator, evaluate_with, requires_client, suite_folder
+from eval_pipeline.scores.model import Score, Subject
+from eval_pipeline.suites.model import Case
+from eval_pipeline.sweeps.anchor_rules import Anchors
+from eval_pipeline.sweeps.decisions import PairRules, pair_rules
+from eval_pipeline.sweeps.evaluator_specs import graders_of
+from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.named_sweeps import named_sweep, with_named
+from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.recording import ARCHIVE, files_of, normalizer_of, score_without_secrets, template_of
+from eval_pipeline.sweeps.rescoring import GRADED_AT_ONCE
+from eval_pipeline.sweeps.scoring import unpacked
+from eval_pipeline.sweeps.selection import pairs_of_sweep
+from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.sweeps.sweep_store import new_id
+from eval_pipeline.warehouse.anchors import (
+    Anchor,
+    base_grades,
+    candidates,
+    frozen_anchors,
+    reports_of,
+    store_anchor_scores,
+)
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.journal import PairKey
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """A grading of all anchors of a sweep: `grades` that were made, `base` of them first ones; `gone` is why anchors
+    are not graded any more, each reason with their number."""
+
+    grades: int = 0
+    base: int = 0
+    gone: Mapping[str, int] | None = None
+
+
+def judge_anchors(session: ProjectSession, name: str, *, choose_anew: bool = False) -> Judging | None:
+    """Grade the anchors of a sweep of the project file again, and store the grades; None where it has none.
+
+    Anchors are chosen for each suite that has none yet, or for all to `choose_anew`. Raises UnknownName for the sweep.
+    """
+    rules = named_sweep(session.project, name).anchors
+    if rules is None or not session.warehouse.exists():
+        return None
+    session.clock.follow(session.warehouse)
+    now = session.clock.now()
+    options = with_named(session.project, LaunchOptions(sweep=name)).resolve(session.project.defaults)
+    graders = make_graders(options, session.warehouse, session.runner)
+    graders.always_new = True
+    panel = _Panel(session, options, graders, rules)
+    known = [] if choose_anew else frozen_anchors(session.warehouse, name)
+    anchors = [*known, *_chosen(session, name, panel, now, {anchor.pair.suite for anchor in known})]
+    work = list(panel.questions(anchors))
+    rows = asyncio.run(_graded(work, panel, base_grades(session.warehouse, name)))
+    judging = {"judging_id": new_id(now), "sweep_name": name, "judged_at": now}
+    if rows:
+        store_anchor_scores(session.warehouse, [{**judging, **row} for row in rows])
+    return Judging(len(rows), sum(row["base"] for row in rows), dict(panel.gone))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One evaluator with graders, and an answer that it grades."""
+
+    anchor: Anchor
+    rules: PairRules
+    case: Case
+    execution: Execution
+    report: SessionReport
+    bound: BoundEvaluator
+
+    @property
+    def key(self) -> str:
+        """The identity of what is asked, whoever grades: arguments, fields of the case, files, the answer."""
+        spec, content = self.bound.spec, self.bound.content
+        asked = {name: value for name, value in content.items() if not name.startswith(GRADER)}
+        parts = [spec.type, spec.negate, spec.config, self.bound.evaluator.version, self.bound.reads, asked]
+        answer = [self.report.final_output, normalizer_of(self.execution)]
+        return fingerprint([*parts, *answer])[:32]
+
+
+class _Panel:
+    """The evaluators with graders of the pairs that anchors are of, as the project is now."""
+
+    def __init__(self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors) -> None:
+        self.session, self.options, self.graders, self.anchors = session, options, graders, rules
+        self.gone: Counter[str] = Counter()
+        self._pairs: dict[PairKey, PairRules | str] = {}
+
+    def rules_of(self, name: PairKey) -> PairRules | str:
+        """Return the rules of a pair, or why it cannot be graded."""
+        if name not in self._pairs:
+            self._pairs[name] = self._load(name)
+        return self._pairs[name]
+
+    def _load(self, name: PairKey) -> PairRules | str:
+        try:
+            (pair,) = self.session.pairs([name])
+        except EvalPipelineError as error:
+            return str(error)
+        self.graders.secrets.update(pair.runner.secrets)
+        return pair_rules(pair, self.options, self.graders)
+
+    def graded_by(self, anchor: Anchor) -> tuple[PairRules, Case, list[BoundEvaluator]] | str:
+        """Return the case of an anchor and its evaluators that call a grader, or why there are none."""
+        rules = self.rules_of(anchor.pair)
+        if isinstance(rules, str):
+            return rules
+        case = next((case for case in rules.pair.ready.suite.cases if case.id == anchor.case_id), None)
+        if case is None:
+            return f"{anchor.pair.suite} has no case '{anchor.case_id}' any more"
+        wanted = self.anchors.evaluators
+        bound = [
+            each
+            for each in rules.evaluators.of(case)
+            if requires_client(each.evaluator) and each.evaluator.graders and (not wanted or each.spec.name in wanted)
+        ]
+        return (rules, case, bound) if bound else f"no evaluator of {anchor.pair.suite} calls a grader"
+
+    def questions(self, anchors: Sequence[Anchor]) -> Iterator[_Question]:
+        """Yield what graders are asked about anchors; note of the others why they are not."""
+        stored = reports_of(self.session.warehouse, anchors)
+        for anchor in anchors:
+            graded, answer = self.graded_by(anchor), stored.get(anchor.execution_id)
+            if isinstance(graded, str) or answer is None:
+                self.gone[graded if isinstance(graded, str) else "the stored answer was deleted"] += 1
+                continue
+            rules, case, evaluators = graded
+            yield from (_Question(anchor, rules, case, *answer, bound) for bound in evaluators)
+
+    async def score(self, question: _Question) -> Score:
+        """Return a new grade of an answer."""
+        rules, case = question.rules, question.case
+        folder = suite_folder(rules.pair.ready.suite)
+        async with self._workspace(question) as workspace:
+            isolation = self.options.defaults.isolation
+            subject = Subject(case, question.report, folder, workspace, rules.threshold, isolation)
+            client = self.graders.client(rules.pair.runner)
+            (score,) = await evaluate_with(client, subject, [question.bound])
+        return score_without_secrets(score, tuple(self.graders.secrets))
+
+    @asynccontextmanager
+    async def _workspace(self, question: _Question) -> AsyncIterator[Path | None]:
+        """The workspace as the target left it; None where it is not kept, or the case has none."""
+        left, anchor = question.execution.workspace, question.anchor
+        if question.case.workspace is None:
+            yield None
+            return
+        files = files_of(
+            self.session.warehouse.storage.artifacts, question.rules.pair, question.execution.key, anchor.sweep_id
+        )
+        live = left.path if left is not None else None
+        with unpacked(live, files / ARCHIVE, template_of(question.case)) as folder:
+            yield folder
+
+
+def _chosen(session: ProjectSession, name: str, panel: _Panel, now: datetime, frozen: set[str]) -> Iterator[Anchor]:
+    """Yield new anchors of the suites of a sweep that have none: as many answers of each as its rules say."""
+    found = list(candidates(session.warehouse, panel.anchors.cases, now))
+    pairs = set(pairs_of_sweep(session, list(dict.fromkeys(anchor.pair for anchor in found)), name))
+    taken: Counter[str] = Counter()
+    for anchor in found:
+        suite = anchor.pair.suite
+        if suite in frozen or anchor.pair not in pairs or taken[suite] >= panel.anchors.size:
+            continue
+        if not isinstance(panel.graded_by(anchor), str):
+            taken[suite] += 1
+            yield anchor
+
+
+async def _graded(questions: Sequence[_Question], panel: _Panel, bases: Mapping[tuple[Any, ...], int]) -> list[Row]:
+    """Return the rows of new grades: the missing base grades of an answer, else one grade."""
+    places = asyncio.Semaphore(GRADED_AT_ONCE)
+
+    async def grade(question: _Question) -> list[Row]:
+        anchor = question.anchor
+        key = (anchor.execution_id, question.bound.spec.name, question.key, anchor.frozen_at)
+        missing = max(0, panel.anchors.base - bases.get(key, 0))
+        async with places:
+            scores = [await panel.score(question) for _ in range(missing or 1)]
+        return [_row(question, score, panel, missing > 0, take) for take, score in enumerate(scores, start=1)]
+
+    try:
+        return [row for rows in await asyncio.gather(*map(grade, questions)) for row in rows]
+    finally:
+        await panel.graders.close()
+
+
+def _row(question: _Question, score: Score, panel: _Panel, base: bool, take: int) -> Row:
+    anchor, pair = question.anchor, question.rules.pair
+    mark = score.minimum if score.minimum is not None else question.rules.threshold
+    by = graders_of(question.bound, pair, panel.graders) or []
+    return {
+        "suite": anchor.pair.suite, "runner": anchor.pair.runner, "case_id": anchor.case_id,
+        "repetition": anchor.repetition, "execution_id": anchor.execution_id, "evaluator": score.evaluator,
+        "question_key": question.key, "base": base, "take": take, "value": score.value, "passed": score.passed(mark),
+        "reason": score.reason, "cost_usd": score.grading_cost_usd, "frozen_at": anchor.frozen_at,
+        "grader": _joined(by, "runner"), "model": _joined(by, "model"), "grader_revision": _joined(by, "revision"),
+    }  # fmt: skip
+
+
+def _joined(graders: Sequence[Row], name: str) -> str | None:
+    return ", ".join(str(each[name]) for each in graders if each[name] is not None) or None

@@ -1,0 +1,92 @@
+"""Anchors: stored answers that graders grade again and again, and what became of their grades."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from eval_pipeline.executions.model import Execution
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.page_queries import rows_of_view
+from eval_pipeline.warehouse.store import Connection, Warehouse
+from eval_pipeline.warehouse.stored_pairs import load_executions
+
+_NAMES = "e.suite, e.runner, e.case_id, e.repetition, e.execution_id, e.sweep_id"
+_FROZEN = f"""
+    WITH chosen AS (
+        SELECT DISTINCT execution_id, frozen_at FROM anchor_scores WHERE sweep_name = $1
+        QUALIFY frozen_at = max(frozen_at) OVER (PARTITION BY suite))
+    SELECT {_NAMES}, c.frozen_at FROM chosen c JOIN target_executions e USING (execution_id)
+    ORDER BY e.suite, e.case_id, e.runner, e.repetition, e.execution_id"""
+_CANDIDATES = f"""
+    SELECT {_NAMES} FROM current_verdicts v JOIN target_executions e USING (execution_id)
+    WHERE v.status <> 'error' AND (len($1::VARCHAR[]) = 0 OR list_contains($1::VARCHAR[], v.case_id))
+    ORDER BY md5(e.execution_id)"""
+_BASES = """
+    SELECT execution_id, evaluator, question_key, frozen_at, count(value) FROM anchor_scores
+    WHERE sweep_name = $1 AND base GROUP BY execution_id, evaluator, question_key, frozen_at"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A stored answer that is graded again: `sweep_id` executed it; `frozen_at` is when it was chosen."""
+
+    pair: PairKey
+    case_id: str
+    repetition: int
+    execution_id: str
+    sweep_id: str
+    frozen_at: datetime
+
+
+def frozen_anchors(warehouse: Warehouse, sweep_name: str) -> list[Anchor]:
+    """Return the anchors of a sweep of the project file, those of each suite as they were chosen last."""
+    return [_anchor(*row) for row in warehouse.frame(_FROZEN, [sweep_name]).iter_rows()]
+
+
+def candidates(warehouse: Warehouse, cases: Sequence[str], now: datetime) -> Iterator[Anchor]:
+    """Yield the current graded answers, of these cases where any are named, in an order that does not depend on what
+    they are."""
+    for row in warehouse.frame(_CANDIDATES, [list(cases)]).iter_rows():
+        yield _anchor(*[*row, now])
+
+
+def _anchor(
+    suite: str, runner: str, case_id: str, repetition: int, execution_id: str, sweep_id: str, frozen_at: datetime
+) -> Anchor:
+    return Anchor(
+        pair=PairKey(suite, runner), case_id=case_id, repetition=repetition, execution_id=execution_id,
+        sweep_id=sweep_id, frozen_at=frozen_at,
+    )  # fmt: skip
+
+
+def base_grades(warehouse: Warehouse, sweep_name: str) -> dict[tuple[Any, ...], int]:
+    """Return how many base grades are stored by execution, evaluator, question key and time of the choice."""
+    return {tuple(key): int(count) for *key, count in warehouse.frame(_BASES, [sweep_name]).iter_rows()}
+
+
+def reports_of(warehouse: Warehouse, anchors: Collection[Anchor]) -> dict[str, tuple[Execution, SessionReport]]:
+    """Return the stored execution and report of each anchor that has both, by execution id."""
+    stored = load_executions(warehouse, [anchor.execution_id for anchor in anchors])
+    return {id_: (execution, report) for id_, (execution, report, _) in stored.items() if report is not None}
+
+
+def store_anchor_scores(warehouse: Warehouse, rows: Iterable[Row]) -> None:
+    """Store grades of anchors, and publish them."""
+    warehouse.write("anchor_scores", rows)
+    warehouse.publish()
+
+
+def drift_rows(connection: Connection, sweep_name: str | None = None) -> list[Row]:
+    """Return the gradings of anchors, oldest first; none in results of an older version."""
+    rows = rows_of_view(connection, "judge_drift")
+    return [row for row in rows if sweep_name in (None, row["sweep_name"])]
+
+
+def drifted(rows: Iterable[Row]) -> list[Row]:
+    """Return the newest gradings that are beyond their control limits."""
+    return [row for row in rows if row["newest"] and row["beyond"]]

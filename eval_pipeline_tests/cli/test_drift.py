@@ -1,0 +1,169 @@
+"""Anchors: stored answers that graders grade again on the schedule of a sweep; a judge that drifts is shown."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.cli.sample_project import CliProject
+
+JUDGE = """\
+import json, pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+def judge(prompt):
+    key = prompt.split('"key": "')[1].split('"')[0]
+    log = HERE / "judged.log"
+    with log.open("a") as out:
+        out.write("x")
+    if (HERE / "down").exists():
+        raise RuntimeError("no line")
+    noise = (len(log.read_text()) % 5 - 2) / 100
+    mood = float((HERE / "mood").read_text()) if (HERE / "mood").exists() else 0.8
+    return {"output": json.dumps({"key": key, "score": mood + noise, "reason": "read"}), "cost_usd": 0.01}
+"""
+SAYS = """\
+import pathlib
+
+def say(prompt):
+    with (pathlib.Path(__file__).parent / "said.log").open("a") as out:
+        out.write("x")
+    return f"as {prompt} has it"
+"""
+RUNNERS = """\
+runners:
+  - {name: agent, adapter: python, function: "says:say", isolation: in-process}
+  - {name: judge, adapter: python, function: "judge:judge", isolation: in-process, retries: 0, concurrency: 1}
+"""
+PROJECT = """\
+suites: [suites]
+defaults: {grader: judge}
+sweeps:
+  nightly: {suites: [asked], runners: [agent], anchors: {size: 6, base: 3}}
+  plain: {suites: [asked], runners: [agent]}
+"""
+TESTS = "".join(f"  - {{id: c{number}, input: question {number}}}\n" for number in range(8))
+SUITE = (
+    "name: asked\nexecution: {targets: [agent]}\n"
+    "assertions:\n  - {name: fair, type: llm-grader, prompt: 'Is it fair?'}\n"
+    "  - {name: says, type: contains, value: has}\ntests:\n" + TESTS
+)
+
+
+def times(project: CliProject, log: str) -> int:
+    path = project.root / f"{log}.log"
+    return len(path.read_text()) if path.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def first_night(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    """A night after which anchors were chosen, and graded three times."""
+    project = CliProject(tmp_path_factory.mktemp("drift"))
+    files = {"says.py": SAYS, "judge.py": JUDGE, "runners.yaml": RUNNERS, "eval-pipeline.yaml": PROJECT}
+    for name, text in (files | {"suites/asked.yaml": SUITE}).items():
+        project.write(name, text)
+    project("run", "--sweep", "nightly", "--quiet")
+    return project
+
+
+@pytest.fixture
+def project(first_night: CliProject, tmp_path: Path) -> CliProject:
+    """A copy of it."""
+    return CliProject(Path(shutil.copytree(first_night.root, tmp_path / "drift")))
+
+
+def test_anchors_are_graded_anew_without_a_call_of_the_target_or_the_cache(project: CliProject) -> None:
+    assert (times(project, "said"), times(project, "judged")) == (8, 8 + 6 * 3)
+    assert project.ask("SELECT DISTINCT evaluator, base FROM anchor_scores") == [("fair", True)]
+    assert project("drift").code == 3  # first grades only
+
+    again = project("run", "--sweep", "nightly")
+
+    assert (times(project, "said"), times(project, "judged")) == (8, 8 + 6 * 3 + 6)
+    assert "anchors: 6 grades" in again.err
+    ((anchors, left_out, beyond, cost),) = project.ask("SELECT anchors, left_out, beyond, cost_usd FROM judge_drift")
+    assert (anchors, left_out, beyond, cost) == (6, 0, False, pytest.approx(0.06))
+    assert project("drift", "nightly").code == 0
+    assert project.ask("SELECT count(*) FROM evaluator_scores") == [(16,)]  # what is decided by is as it was
+
+
+def test_a_judge_that_became_milder_is_beyond_its_limits_and_the_board_says_so(project: CliProject) -> None:
+    frozen = project.ask("SELECT DISTINCT execution_id FROM anchor_scores ORDER BY ALL")
+    project.write("mood", "0.9")
+
+    ran = project("run", "--sweep", "nightly")
+
+    rows = project.ask("SELECT mean_score, center, low, high, beyond, newest FROM judge_drift")
+    ((mean, center, low, high, beyond, newest),) = rows
+    assert (mean, center) == (pytest.approx(0.9, abs=0.01), pytest.approx(0.8, abs=0.01))
+    assert (beyond, newest) == (True, True)
+    bases = project.ask("SELECT list(value) FROM anchor_scores WHERE base GROUP BY execution_id")
+    variance = statistics.mean(statistics.variance(values) for (values,) in bases)
+    # Student's t of 6 · (3 - 1) degrees of freedom at 99.73 %
+    assert high - center == pytest.approx(3.764 * (variance * (1 + 1 / 3) / 6) ** 0.5, rel=2e-3)
+    assert center - low == pytest.approx(high - center)
+    line = f"asked, fair by judge: the mean grade of 6 anchors is {mean:.3f}, expected"
+    for shown in (ran.text, project("leaderboard").out, project("drift").text):
+        assert line in " ".join(shown.split())
+    assert project("drift").code == 1
+    assert project.ask("SELECT DISTINCT execution_id FROM anchor_scores ORDER BY ALL") == frozen
+    project.write("mood", "0.8")
+    assert project("drift", "nightly", "--judge").code == 0
+    assert "judge drift" not in project("leaderboard").text
+
+
+def test_another_question_has_base_grades_of_its_own_and_another_grader_has_not(project: CliProject) -> None:
+    project.edit("runners.yaml", 'function: "judge:judge",', 'function: "judge:judge", model: newer,')
+    project("drift", "nightly", "--judge")
+    project.edit("suites/asked.yaml", "Is it fair?", "Is it very fair?")
+
+    project("drift", "nightly", "--judge")
+
+    query = "SELECT judging_id, any_value(model), bool_and(base), count(*) FROM anchor_scores GROUP BY 1 ORDER BY 1"
+    assert [row[1:] for row in project.ask(query)] == [(None, True, 18), ("newer", False, 6), ("newer", True, 18)]
+
+
+def test_a_judge_that_is_down_has_no_grade_and_no_limit(project: CliProject) -> None:
+    project.write("down", "")
+
+    answer = project("drift", "nightly", "--judge", "--json")
+
+    (row,) = answer.document
+    assert (answer.code, row["anchors"], row["left_out"], row["mean_score"], row["beyond"]) == (0, 0, 6, None, None)
+
+
+def test_chosen_anew_anchors_begin_with_base_grades(project: CliProject) -> None:
+    project("drift", "nightly", "--judge", "--choose-anew")
+
+    bases = project.ask("SELECT count(DISTINCT frozen_at), bool_and(base), count(*) FROM anchor_scores")
+    assert bases == [(2, True, 36)]
+
+
+def test_answers_that_are_anchors_outlive_their_sweep(project: CliProject) -> None:
+    project("run", "--sweep", "nightly", "--refresh", "all", "--quiet")
+    ((oldest,),) = project.ask("SELECT min(sweep_id) FROM sweeps")
+
+    project("delete", "sweeps", oldest, "--yes")
+    answer = project("drift", "nightly", "--judge", "--json")
+
+    assert [row["anchors"] for row in answer.document] == [6, 6]
+    assert project.ask(f"SELECT count(*) FROM target_executions WHERE sweep_id = '{oldest}'") == [(6,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("drift", "nightli"), "no sweep 'nightli'; there are: nightly, plain"),
+        (("drift", "--judge"), "--judge needs the name of a sweep"),
+        (("drift", "plain", "--judge"), "the sweep 'plain' has no anchors"),
+    ],
+)
+def test_a_sweep_without_anchors_is_said(project: CliProject, arguments: tuple[str, ...], message: str) -> None:
+    answer = project(*arguments)
+
+    assert answer.code == 2
+    assert message in answer.err
