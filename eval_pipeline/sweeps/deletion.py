@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eval_pipeline.executions.workspaces.folders import ARTIFACTS
 from eval_pipeline.sweeps.retention import Age
 from eval_pipeline.sweeps.storing import update_failure_classes
 from eval_pipeline.sweeps.sweep_store import SweepStore
@@ -71,12 +72,14 @@ def _summarize_again(store: SweepStore, deleted: DeletedRows) -> None:
 
 def remove_orphans(store: SweepStore) -> FileCount:
     """Remove the files of executions that are in no table; those of journals are left for the next run."""
-    storage = store.warehouse.storage
-    counted = _remove(orphans(storage, stored_folders(store.warehouse)))
+    storage, stored = store.warehouse.storage, stored_folders(store.warehouse)
+    counted = _remove(orphans(storage, stored))
     for folder in (storage.artifacts, storage.journals):
         _remove_empty(folder)
+    sweeps = {parts[-1] for parts in stored.artifacts}
     for sweep in _subfolders(storage.workspaces, 1):
-        if not _subfolders(sweep, DEPTH - 1) and sweep.name not in _journaled(storage):
+        of_hooks = sweep.name in sweeps and (sweep / ARTIFACTS).is_dir()
+        if not of_hooks and not _subfolders(sweep, DEPTH - 1) and sweep.name not in _journaled(storage):
             counted += _remove([sweep])
     return counted
 

@@ -27,6 +27,8 @@ POOL = ".pool"  # no name of a sweep or a workspace begins with a dot
 _OWNER = ".owner"
 _KEPT = ".kept"
 _MOVING = ".moving"
+ARTIFACTS = ".artifacts"
+"""The folder of a sweep for what hooks leave beside its workspaces."""
 _LONGEST = 60
 _NO_REPOSITORY = "gitdir: /none-above-a-workspace\n"
 
@@ -38,6 +40,7 @@ class SweepFolder:
         self._root = root.absolute()
         self._sweep_id = sweep_id
         self._places: dict[Path, Path] = {}
+        self._has_artifacts = False
         self.path, self._owner = self._create()
         self._work = claim_folder()
         block_git_discovery(self._work)
@@ -68,10 +71,32 @@ class SweepFolder:
     def keep(self, folder: Path) -> None:
         """Move a folder to its place, where it stays after the sweep. Raises OSError when not all of it was moved."""
         place = self.place_of(folder)
-        with (self.path / _KEPT).open("a", encoding="utf-8") as names:
-            names.write(f"{place.relative_to(self.path)}\n")
+        self._note_kept(place)
         place.parent.mkdir(parents=True, exist_ok=True)
         _move(folder, place, self.path / _MOVING / folder.name)
+
+    def artifacts(self, folder: Path) -> tuple[Path, Path]:
+        """Create the folders for files that hooks leave beside a workspace: that of the sweep, and in it that of the
+        workspace. Both stay after the sweep when there is something in them after `keep_artifacts`."""
+        place = self.place_of(folder)
+        name = place.relative_to(self.path) if place.is_relative_to(self.path) else Path(safe_name(place.name))
+        of_workspace = self.path / ARTIFACTS / name
+        of_workspace.mkdir(parents=True, exist_ok=True)
+        return self.path / ARTIFACTS, of_workspace
+
+    def keep_artifacts(self, of_workspace: Path) -> bool:
+        """Keep what hooks left in a folder of `artifacts`, or directly in that of the sweep; return whether there is
+        something."""
+        folder = self.path / ARTIFACTS
+        found = any(of_workspace.iterdir()) or any(path.is_file() for path in folder.iterdir())
+        if found and not self._has_artifacts:
+            self._has_artifacts = True
+            self._note_kept(folder)
+        return found
+
+    def _note_kept(self, place: Path) -> None:
+        with (self.path / _KEPT).open("a", encoding="utf-8") as names:
+            names.write(f"{place.relative_to(self.path)}\n")
 
     def close(self) -> None:
         """Remove everything that is not kept."""

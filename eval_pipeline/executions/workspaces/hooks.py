@@ -24,6 +24,7 @@ AFTER_LIMIT_S = 30.0
 MOST_OUTPUT = 64 * 1024
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _TAIL = 1_000
+_NOT_SENT = ("runner_id", "output_dir", "artifact_dir")
 
 
 class HookFailure(Exception):
@@ -48,7 +49,8 @@ def failure_of_workspace(error: Exception) -> FailureClass:
 
 @dataclass(frozen=True, slots=True)
 class HookPayload:
-    """The payload of a hook; field names are placeholder names, and, but for `runner_id`, JSON keys that hooks read."""
+    """The payload of a hook; field names are placeholder names and, but for those in `_NOT_SENT`, JSON keys that hooks
+    read."""
 
     workspace_path: str
     test_id: str
@@ -56,6 +58,8 @@ class HookPayload:
     case_input: str | None = None
     case_metadata: Mapping[str, Any] | None = None
     runner_id: str | None = None
+    output_dir: str | None = None
+    artifact_dir: str | None = None
 
     def interpolate(self, text: str) -> str:
         """Replace `{{placeholders}}` in one pass. Unknown placeholders stay."""
@@ -115,7 +119,7 @@ async def _run_hook(name: str, hook: Hook, payload: HookPayload, limit_s: float,
                     **environment(Path(payload.workspace_path)),
                     **{variable: payload.interpolate(value) for variable, value in hook.env.items()},
                 },
-                stdin=to_json({key: getattr(payload, key) for key in payload.__slots__ if key != "runner_id"}),
+                stdin=to_json({key: getattr(payload, key) for key in payload.__slots__ if key not in _NOT_SENT}),
             )
         if completed.exit_code != 0:
             problem = f"failed: {_exit_text(completed.exit_code)}"

@@ -179,6 +179,10 @@ class WorkspaceDir:
     ) -> None:
         """Run a hook and keep its output, also that of one that fails. Raises HookFailure."""
         scratch = self._manager.scratch()
+        sweep, artifacts = self._manager.sweep, None
+        if hook.bootstrap:
+            output, artifacts = await in_thread(sweep.artifacts, self.folder)
+            payload = replace(payload, output_dir=str(output), artifact_dir=str(artifacts))
         try:
             self.hook_output[name] = await run_hook(
                 name, hook, payload, prepares=prepares, folder=spec.folder, scratch=scratch
@@ -186,6 +190,9 @@ class WorkspaceDir:
         except HookFailure as error:
             self.hook_output[name] = error.output
             raise
+        finally:
+            if artifacts is not None and sweep.keep_artifacts(artifacts):
+                self.hook_output[name] = f"{self.hook_output.get(name, '')}files that it left: {artifacts}\n"
 
     async def record_clean_state(self) -> None:
         """Take the snapshot that a reset restores when there are no repositories. Raises OSError."""

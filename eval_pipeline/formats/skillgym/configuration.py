@@ -26,6 +26,9 @@ METRICS = ("totalTokens", "inputTokens", "outputTokens", "reasoningTokens", "cac
 _FORBIDDEN = {"none": ("templateDir", "bootstrap"), "shared": ("cwd",), "isolated": ("cwd",)}
 _READ_LIMIT_S = 20
 _PROGRAM = "const m=await import(process.argv[1]);const d=m.default??m;console.log(JSON.stringify(d?.default??d))"
+_NO_TYPES = "ERR_UNKNOWN_FILE_EXTENSION"
+_STRIP_TYPES = "--experimental-strip-types"
+"""A flag of node 22.6 and newer; from 22.18 it is not needed."""
 _REPORTERS = {
     "json": "`run --json` prints it",
     "json-summary": "`run --json` prints it",
@@ -269,11 +272,11 @@ def _run_module(path: Path) -> Any:
     node = shutil.which("node")
     if node is None:
         raise InputError("needs node, which is not installed; write the configuration as JSON", place)
-    command = [node, "--no-warnings", "--input-type=module", "-e", _PROGRAM, str(path.absolute())]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_READ_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"took longer than {_READ_LIMIT_S} s to read", place) from None
+    done = _run_node(node, [], path, place)
+    if done.returncode != 0 and _NO_TYPES in done.stderr:
+        done = _run_node(node, [_STRIP_TYPES], path, place)
+        if done.returncode != 0 and (_NO_TYPES in done.stderr or _STRIP_TYPES in done.stderr):
+            raise InputError(_typescript_problem(node, path), place)
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "Error" in line] or ["node failed"]
         raise InputError(f"cannot be read: {lines[0].strip()}", place)
@@ -281,6 +284,24 @@ def _run_module(path: Path) -> Any:
         return json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
         raise InputError("exports no configuration", place) from None
+
+
+def _run_node(node: str, flags: list[str], path: Path, place: SourceLocation) -> subprocess.CompletedProcess[str]:
+    command = [node, *flags, "--no-warnings", "--input-type=module", "-e", _PROGRAM, str(path.absolute())]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_READ_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"took longer than {_READ_LIMIT_S} s to read", place) from None
+
+
+def _typescript_problem(node: str, path: Path) -> str:
+    asked = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_READ_LIMIT_S, check=False)
+    version = asked.stdout.strip()
+    plain = path.with_suffix({".mts": ".mjs", ".cts": ".cjs"}.get(path.suffix, ".mjs")).name
+    return (
+        f"is TypeScript, which node {version} cannot read: use node 22.6 or newer, "
+        f"or write it without types as {plain} or skillgym.config.json"
+    )
 
 
 # Conversion.

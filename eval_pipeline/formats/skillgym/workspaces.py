@@ -25,7 +25,11 @@ _ALLOWED = {
     "isolated": ("mode", "template_dir", "bootstrap"),
 }
 _BOOTSTRAP = ("command", "args", "timeout_ms", "env")
-_ENVIRONMENT = {"SKILLGYM_WORKSPACE": WORKSPACE_PATH}
+_ENVIRONMENT = {
+    "SKILLGYM_WORKSPACE": WORKSPACE_PATH,
+    "SKILLGYM_OUTPUT_DIR": "{{output_dir}}",
+    "SKILLGYM_ARTIFACT_DIR": "{{artifact_dir}}",
+}
 _OF_CASE = {"SKILLGYM_CASE_ID": "{{test_id}}", "SKILLGYM_RUNNER_ID": "{{runner_id}}"}
 """Variables of the bootstrap of an isolated workspace; a shared one is prepared for no case."""
 _PATH_LIKE = re.compile(r"^\.{1,2}($|[/\\])")

@@ -25,6 +25,9 @@ from eval_pipeline.scores.model import Finding, Outcome, Subject, Verdict
 from eval_pipeline.scores.programs import suite_module
 
 TIME_LIMIT_S = 60.0
+_LIMITS = f"the limit is timeout_ms of the case, {TIME_LIMIT_S:g} s without one"
+SHORTEST_LIMIT_S = 1.0
+"""Of a check whose case has a shorter limit: an agent may end before a process has answered."""
 
 
 def module_pool(file: Path) -> tuple[WorkerPool, FunctionReference]:
@@ -48,7 +51,8 @@ class PythonCheck:
     """Call `check(report, ctx)` of the case with the same id in the Python suite `file`.
 
     A check that raises an AssertionError scores 0 with its message; one that raises anything else, exits, crashes or
-    takes longer than `timeout_s` seconds leaves the score without a value. `classifies` is whether the case has a
+    takes longer than `timeout_s` seconds (the timeout of its case, 60 without one) leaves the score without a value.
+    `classifies` is whether the case has a
     function `classify_failure`.
     """
 
@@ -70,17 +74,17 @@ class PythonCheck:
     def evaluate(self, subject: Subject) -> Outcome:
         try:
             pool, call = self._call(subject)
-            return _as_outcome(pool.call_and_wait(call, self._limit_s))
+            return _as_outcome(pool.call_and_wait(call, self._limit_s(subject)))
         except Exception as error:  # noqa: BLE001 — the boundary to the author's code
-            return self._crashed(error)
+            return self._crashed(error, subject)
 
     async def evaluate_apart(self, subject: Subject) -> Outcome:
         """Return what `evaluate` returns; meanwhile other executions go on."""
         try:
             pool, call = self._call(subject)
-            return _as_outcome(await pool.call(call, self._limit_s))
+            return _as_outcome(await pool.call(call, self._limit_s(subject)))
         except Exception as error:  # noqa: BLE001 — the boundary to the author's code
-            return self._crashed(error)
+            return self._crashed(error, subject)
 
     def reclassify(self, subject: Subject, verdict: Verdict) -> Verdict:
         """Return the verdict of an execution that did not complete with the class that the case gives it."""
@@ -97,29 +101,31 @@ class PythonCheck:
         try:
             pool, reference = module_pool(subject.folder / self.file)
             arguments = (subject.case.id, fields, subject.report)
-            answer = pool.call_and_wait(module_call("classify_case", reference, *arguments), self._limit_s)
+            answer = pool.call_and_wait(module_call("classify_case", reference, *arguments), self._limit_s(subject))
         except Exception as error:  # noqa: BLE001 — the boundary to the author's code
-            return replace(verdict, reason=f"{verdict.reason}; {self._crashed(error).reason}")
+            return replace(verdict, reason=f"{verdict.reason}; {self._crashed(error, subject).reason}")
         id_, label = _tag(answer)
         note = f"; {answer['note']}" if answer.get("note") else ""
         if id_ is None:
             return replace(verdict, reason=verdict.reason + note)
         return replace(verdict, failure_class=id_, failure_label=label or failure_class(id_).label)
 
-    @property
-    def _limit_s(self) -> float:
-        return self.timeout_s or TIME_LIMIT_S
+    def _limit_s(self, subject: Subject) -> float:
+        """Return the time limit of a check: its own, that of its case, or 60 s."""
+        of_case = subject.case.timeout_s
+        usual = TIME_LIMIT_S if of_case is None else max(of_case, SHORTEST_LIMIT_S)
+        return self.timeout_s or usual
 
     def _call(self, subject: Subject) -> tuple[WorkerPool, FunctionCall]:
         pool, reference = module_pool(subject.folder / self.file)
         facts = {"case_id": subject.case.id, "workspace": subject.workspace}
         return pool, module_call("check_case", reference, subject.case.id, subject.report, facts)
 
-    def _crashed(self, error: Exception) -> Outcome:
+    def _crashed(self, error: Exception, subject: Subject) -> Outcome:
         """Return the outcome of a check that did not end by itself."""
         texts: Mapping[type[Exception], Any] = {
             FunctionError: partial(getattr, error, "text", ""),
-            TimeoutError: lambda: f"it took longer than {self._limit_s:g} s and was ended",
+            TimeoutError: lambda: f"it took longer than {self._limit_s(subject):g} s and was ended; {_LIMITS}",
             WorkerDied: partial(str, error),
             TooMuchReturned: partial(str, error),
         }

@@ -8,6 +8,7 @@ message of its own, and one outside of a function, stay as they are.
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ _CONTEXT = 40
 _DEEP = 3
 _NOT_SHOWN = (SessionReport, AssertionContext, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 _INSTALLED = ("site-packages", "dist-packages")
-_Statement = ast.stmt
+_LOAD = ast.Load()
 _Parts = list[tuple[str, str]]
 """The text of a part of a condition, and the name that keeps its value."""
 
@@ -63,11 +64,23 @@ class RewritingLoader(SourceFileLoader):
 
 def _compiled(source: bytes, path: str) -> types.CodeType:
     if b"assert" in source:
-        with suppress(RecursionError):  # what is nested too deep for a tree is not for the compiler
+        with suppress(RecursionError), _no_collection():  # what is nested too deep for a tree is not for the compiler
             tree = ast.parse(source, path)
             _Rewriter(source).rewrite(tree)
             return compile(tree, path, "exec", dont_inherit=True)
     return compile(source, path, "exec", dont_inherit=True)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect no garbage inside: a tree has many nodes and no cycles, and collecting takes half of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Finder:
@@ -86,11 +99,10 @@ class _Finder:
         return spec if inside else None
 
 
-def assertion_failed(
-    condition: str, compared: str | None, sides: tuple[Any, ...], texts: Sequence[str], *values: Any
-) -> AssertionError:
+def assertion_failed(fixed: tuple[str, str | None, Sequence[str]], sides: Any, *values: Any) -> AssertionError:
     """Return the failure of a plain assert: its condition, the values of its parts, and what `_hint` returns of the
-    sides of its comparison."""
+    sides of its comparison. `fixed` are the condition, the comparison and the text of each part."""
+    condition, compared, texts = fixed
     parts = [f"assertion failed: {cut(condition, _LONGEST_CONDITION)}"]
     observed = [
         f"{text} = {shown_value(value)}"
@@ -153,7 +165,7 @@ class _Rewriter:
             for child in getattr(node, name, ()):
                 self._visit(child, in_function)
 
-    def _statements(self, node: _Statement, in_function: bool) -> list[_Statement]:
+    def _statements(self, node: ast.stmt, in_function: bool) -> list[ast.stmt]:
         if not isinstance(node, ast.Assert):
             self._visit(node, in_function)
             return [node]
@@ -164,18 +176,19 @@ class _Rewriter:
 
     def _checked(self, test: ast.expr, node: ast.Assert) -> ast.If:
         """Return `if not test: raise assertion_failed(…)` for one condition of an assert."""
-        condition = self._text(test)
+        condition, at = self._text(test), _place_of(node)
         parts: _Parts = []
         kept = self._kept_of(test, parts)
         compared, sides = None, list[ast.expr]()
         if isinstance(kept, ast.Compare):
             compared, sides = type(kept.ops[0]).__name__, [_again(kept.left), _again(kept.comparators[0])]
-        texts: list[ast.expr] = [ast.Constant(text) for text, _ in parts]
-        lists = [ast.Tuple(items, ast.Load()) for items in (sides, texts)]
-        arguments = [ast.Constant(condition), ast.Constant(compared), *lists, *(_name(name) for _, name in parts)]
-        failure = ast.Call(_name(_FAILED), arguments, [])
-        checked = ast.If(ast.UnaryOp(ast.Not(), kept), [ast.Raise(failure)], [])
-        return ast.fix_missing_locations(ast.copy_location(checked, node))
+        fixed: Any = (condition, compared, tuple(text for text, _ in parts))
+        compared_sides = ast.Tuple(sides, _LOAD, **at)
+        values = [ast.Name(name, _LOAD, **at) for _, name in parts]
+        failure = ast.Call(
+            ast.Name(_FAILED, _LOAD, **at), [ast.Constant(fixed, **at), compared_sides, *values], [], **at
+        )
+        return ast.If(ast.UnaryOp(ast.Not(), kept, **at), [ast.Raise(failure, **at)], [], **at)
 
     def _kept_of(self, test: ast.expr, parts: _Parts) -> ast.expr:
         """Keep the parts of a condition that are evaluated whenever it is false."""
@@ -204,7 +217,8 @@ class _Rewriter:
             node.args = [self._kept(argument, parts, depth + 1) for argument in node.args]
         name = f"@{node.lineno}:{node.col_offset}:{node.end_col_offset}:{depth}"
         parts.insert(place, (text, name))
-        return ast.copy_location(ast.NamedExpr(ast.Name(name, ast.Store()), node), node)
+        at = _place_of(node)
+        return ast.NamedExpr(ast.Name(name, ast.Store(), **at), node, **at)
 
     def _text(self, node: ast.expr) -> str:
         """Return the source of an expression in one line; columns are of bytes."""
@@ -216,15 +230,21 @@ class _Rewriter:
         return " ".join(line.strip().decode(errors="replace") for line in lines)
 
 
-def _name(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
+def _place_of(node: ast.stmt | ast.expr) -> dict[str, Any]:
+    """Return the place of a node for another one; `ast.fix_missing_locations` takes ten times as long."""
+    return {
+        "lineno": node.lineno,
+        "col_offset": node.col_offset,
+        "end_lineno": node.end_lineno,
+        "end_col_offset": node.end_col_offset,
+    }
 
 
 def _again(node: ast.expr) -> ast.expr:
     """Return a side of a comparison without evaluating it again."""
     if isinstance(node, ast.NamedExpr) and isinstance(node.target, ast.Name):
-        return _name(node.target.id)
-    return node if _is_literal(node) else ast.Constant(None)
+        return ast.Name(node.target.id, _LOAD, **_place_of(node))
+    return node if _is_literal(node) else ast.Constant(None, **_place_of(node))
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -150,3 +150,19 @@ def test_another_check_scores_anew_and_another_prompt_executes(folder: ProjectFo
     assert (first, second) == ({"a": "passed", "b": "failed"}, {"a": "failed", "b": "passed"})
     assert rescored.executed == 0 and executed.executed == 1
     assert len(folder.take_calls()) == 3
+
+
+def test_a_check_that_hangs_ends_with_the_timeout_of_its_case(folder: ProjectFolder) -> None:
+    source = """
+def hangs(report, ctx):
+    while True: pass
+
+suite = [Case(id="hangs", prompt="2 apples", timeout_ms=999, check=hangs)]
+"""
+    write(folder, source)
+
+    folder.sweep("cases")
+
+    ((_, status, class_, reason),) = verdicts(folder, "status, failure_class, reason")
+    assert (status, class_) == ("error", "assert-hook")
+    assert "it took longer than 1 s and was ended; the limit is timeout_ms of the case" in reason

@@ -94,3 +94,37 @@ def test_the_configuration_of_a_folder_is_converted_where_it_is(tmp_path: Path) 
     assert "no configuration of skillgym" in missing.err
     assert (tmp_path / "bench" / "eval-pipeline.yaml").is_file()
     assert (tmp_path / "bench" / "runners.yaml").is_file()
+
+
+NODE = """#!/bin/sh
+case "$*" in
+--version) echo v{version} ;;
+*--experimental-strip-types*) {strips} ;;
+*) echo 'TypeError [ERR_UNKNOWN_FILE_EXTENSION]: Unknown file extension ".ts" for /x' >&2; exit 1 ;;
+esac
+"""
+TYPESCRIPT = {
+    "an old node": ("20.1.0", "echo 'node: bad option: --experimental-strip-types' >&2; exit 9", None),
+    "a newer one": ("22.7.0", f"echo '{json.dumps({'runners': {'r': AGENT}})}'", {"r"}),
+}
+
+
+@pytest.mark.parametrize(("version", "strips", "runners"), TYPESCRIPT.values(), ids=TYPESCRIPT)
+def test_typescript_is_read_where_node_can_and_otherwise_the_error_has_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, strips: str, runners: set[str] | None
+) -> None:
+    node = tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text(NODE.format(version=version, strips=strips))
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(node.parent), prepend=":")
+    file = tmp_path / "skillgym.config.ts"
+    file.write_text("export default {} as Config")
+
+    if runners is not None:
+        assert read_config(file)["runners"].keys() == runners
+        return
+    with pytest.raises(InputError) as raised:
+        read_config(file)
+    cure = "is TypeScript, which node v20.1.0 cannot read: use node 22.6 or newer, or write it without types as"
+    assert f"{cure} skillgym.config.mjs or skillgym.config.json" in str(raised.value)

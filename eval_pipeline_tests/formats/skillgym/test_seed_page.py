@@ -149,7 +149,10 @@ def prepared(report, ctx):
 
 suite = [Case(id="workspace-check", prompt="Describe the prepared workspace.", check=prepared)]
 """
-BOOTSTRAP = 'echo "seed $2 in $SKILLGYM_CASE_ID for $SKILLGYM_RUNNER_ID" > "$SKILLGYM_WORKSPACE/seed.txt"\n'
+BOOTSTRAP = """
+echo "seed $2 in $SKILLGYM_CASE_ID for $SKILLGYM_RUNNER_ID" > "$SKILLGYM_WORKSPACE/seed.txt"
+echo installed > "$SKILLGYM_ARTIFACT_DIR/install.log"; echo once > "$SKILLGYM_OUTPUT_DIR/versions.txt"
+"""
 
 
 def test_the_workspace_of_the_page_is_copied_and_prepared_for_its_case(tmp_path: Path) -> None:
@@ -168,3 +171,7 @@ def test_the_workspace_of_the_page_is_copied_and_prepared_for_its_case(tmp_path:
     ended = command("run", "--project", folder.root, "--quiet", "--json")
 
     assert ended.code == 0, ended.out
+    left = folder.root / "data" / "workspaces"
+    files = {path.name: path.read_text() for path in left.rglob("*") if path.is_file() and ".artifacts" in path.parts}
+    assert files == {"install.log": "installed\n", "versions.txt": "once\n"}
+    assert [path.parent.name for path in left.rglob("install.log")] == ["workspace-check-1"]
