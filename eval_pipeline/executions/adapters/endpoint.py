@@ -26,6 +26,13 @@ from eval_pipeline.parsing.tables import LIST, TEXT, TEXT_MAPPING, Field, FieldT
 MAX_CONNECTIONS = 1_000
 _KEPT = ("messages", "model", "provider", "usage", "metadata")
 _ROLES = ("system", "user", "assistant", "tool")
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_FACTS: Mapping[str, tuple[type, str]] = {
+    "model": (str, "a text"),
+    "provider": (str, "a text"),
+    "usage": (dict, "an object"),
+    "metadata": (dict, "an object"),
+}
 
 
 @ADAPTERS.register("endpoint")
@@ -126,7 +133,19 @@ def _problem(reply: Any) -> str | None:
     problem = next((f"messages[{number}]{problem}" for number, problem in problems if problem is not None), None)
     if problem is None and messages and messages[-1]["role"] != "assistant":
         return f"the last message has the role '{messages[-1]['role']}'; expected 'assistant'"
-    return problem
+    return problem or _facts_problem(reply)
+
+
+def _facts_problem(reply: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the optional fields beside the messages."""
+    for name, (type_, expected) in _FACTS.items():
+        if not isinstance(reply.get(name), type_ | None):
+            return f"{name}: expected {expected} or null, got {kind(reply[name])}"
+    for name in _COUNTS:
+        count = (reply.get("usage") or {}).get(name)
+        if count is not None and type(count) is not int:
+            return f"usage.{name}: expected a whole number or null, got {kind(count)}"
+    return None
 
 
 def _message_problem(message: Any) -> str | None:

@@ -5,6 +5,7 @@ Source: the test case schema page (generation 1); later generations renamed and 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from eval_pipeline.parsing import fields as readers
@@ -60,6 +61,17 @@ def _mapping(raw: Map, key: str, cursor: FieldCursor) -> Map | None:
     if value is not None and not isinstance(value, dict):
         raise cursor.error(f"expected an object, got {kind(value)}", key)
     return value
+
+
+def _one_of(*words: str) -> Kind:
+    """One of some words, and not null."""
+
+    def read(raw: Map, key: str, cursor: FieldCursor) -> str | None:
+        if key in raw and raw[key] is None:
+            raise cursor.error(f"expected one of {', '.join(words)}; got nothing; leave it out for its default", key)
+        return readers.choice(raw, key, cursor, words)
+
+    return replace(one_of(*words), read=read)
 
 
 def _between(least: float, most: float) -> Kind:
@@ -118,9 +130,9 @@ ANY_CALL = CALL_WITH_ANSWERS.joined(CALL_WITH_ANSWER.without("tool", "expected_p
 _SHARED = (
     Field("name", NAME, "A short name for people.", required=True),
     Field("description", TEXT, "What the case exercises."),
-    Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is.", "normal"),
+    Field("difficulty", _one_of(*DIFFICULTIES), "How hard the case is.", "normal"),
     Field("tags", TEXTS, "Labels to filter and group by."),
-    Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
+    Field("status", _one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
     Field("user_context", OBJECT, "What the user knows."),
     Field("expected_tool_calls", list_of(ANY_CALL), "The calls that the agent is expected to make ([]: none)."),
     Field("evaluation_criteria_override", TEXT, "The criteria of the judge, in place of its own."),
@@ -143,7 +155,7 @@ CASE_OF_PAGE = FieldTable(
 _LATER = (
     *_SHARED,
     Field("persona_context", TEXT, "Who the simulated user is, as one text."),
-    Field("first_turn", one_of(*FIRST_TURNS), "Who speaks first.", "user"),
+    Field("first_turn", _one_of(*FIRST_TURNS), "Who speaks first.", "user"),
     Field("first_message", TEXT, "The first words of the side that speaks first."),
     Field("expected_outcomes", LIST, "What the conversation is to achieve, one statement each."),
     Field("source_call_id", TEXT, "The observed call that the case was made from."),
