@@ -10,19 +10,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.errors import InputError
-from eval_pipeline.executions.tool_sets import declared_tools
 from eval_pipeline.leaderboards.differences import prompt_change
 from eval_pipeline.leaderboards.regressions import details_of, regression
 from eval_pipeline.scores.grading.judge_metrics import REGISTRY
-from eval_pipeline.suites.load import load_suite
 from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
+from eval_pipeline_tests.conformance import connexity_defaults as defaults
 from eval_pipeline_tests.conformance.connexity_comparisons import measured
 from eval_pipeline_tests.conformance.connexity_judging import POINTS, judged
-from eval_pipeline_tests.conformance.connexity_judging import _metrics as metrics_of
-from eval_pipeline_tests.conformance.connexity_usage import _report as reported
-from eval_pipeline_tests.conformance.connexity_usage import _turn as turn_of
-from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+from eval_pipeline_tests.conformance.row_outcomes import Record
 
 JsonMap = Mapping[str, Any]
 NOT_ANALYSED = "compare names what changed and each case's change; no model is asked for causes"
@@ -122,70 +117,9 @@ def _case(name: str, status: str, delta: float) -> tuple[JsonMap, JsonMap]:
     return case, {**case, "passed": status != "regression", "score": 80.0 + delta}
 
 
-def check_values(data: JsonMap, folder: Path, record: Record) -> None:
-    """Check a row about what is absent from a turn, a call of a tool, a result or a configuration."""
-    check = _VALUES.get(data["op"])
-    if check is None:
-        not_offered(f"rows about '{data['op']}' are not carried out yet")
-    check(data["input"], data["expected"], folder, record)
-
-
-def _check_turn(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    report = reported([turn_of(None)])
-    assert (report.turn_starts[0].duration_ms, report.tool_uses) == (expected["latency_ms"], ())
-
-
-def _check_call(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    messages = [{"role": "assistant", "content": None, "tool_calls": [given]}, {"role": "assistant", "content": "a"}]
-    (use,) = reported([turn_of(None, messages=messages)]).tool_uses
-    assert (use.tool, use.result) == (given["function"]["name"], expected["tool_result"])
-
-
-def _check_roles(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    messages = [{"role": role, "content": "x"} for role in given["values"]]
-    (folder / "roles.yaml").write_text(json.dumps({"tests": [{"id": "a", "criteria": "c", "input": messages}]}))
-    (case,) = load_suite(folder / "roles.yaml").cases
-    assert [message.role for message in case.input] == given["values"]
-
-
-def _check_result(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    assert judged(None).passes is expected["passed"]
-
-
-def _check_metric(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    """A metric by itself has the whole weight."""
-    name = next(iter(REGISTRY))
-    reply = json.dumps({name: {**POINTS, "score": given["score"], "passed": True}})
-    (metric,) = metrics_of(judged(reply, metrics=[{"metric": name}])).values()
-    assert (metric["weight"], metric["binary"]) == (expected["weight"], expected["is_binary"])
-
-
-def _check_config(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    record("difference", "a set without limits has those of its runners and of the project")
-    document = {"test_cases": [{"name": "n", "persona": None}], "members": None, "config": given}
-    (folder / "set.json").write_text(json.dumps(document))
-    suite = load_suite(folder / "set.json")
-    assert (suite.settings.concurrency, [case.timeout_s for case in suite.cases]) == (None, [None])
-
-
-def _check_source(given: JsonMap, expected: JsonMap, folder: Path, record: Record) -> None:
-    record("difference", "source within a file is refused: a tool names a function of a module")
-    with pytest.raises(InputError, match="module"):
-        declared_tools([{"name": "t", "implementation": {"type": "python", **given}}])
-
-
-_VALUES: Mapping[str, Any] = {
-    "ConversationTurn": _check_turn,
-    "ToolCall": _check_call,
-    "TurnRole": _check_roles,
-    "TestCaseResult": _check_result,
-    "MetricScore": _check_metric,
-    "RunConfig": _check_config,
-    "PythonImplementation": _check_source,
-}
 CHECKS: Mapping[str, Any] = {
     "baseline": lambda data, folder, record: check_baseline(data, folder),
     "cli.exit_code": check_exit_code,
-    "schema.enum": check_values,
+    "schema.enum": defaults.check_values,
     **dict.fromkeys(("analysis.run", "analysis.parse", "analysis.format", "analysis.prompt_summary"), check_analysis),
 }

@@ -142,12 +142,9 @@ def check_selection(data: Mapping[str, Any], folder: Path) -> None:
         planned = [{"case": case.id, "repetitions": case.repetitions or 1} for case in cases]
         assert planned == [{name: each[name] for name in ("case", "repetitions")} for each in data["expected"]["plan"]]
         return
-    path = folder / "cases.json"
-    path.write_text(
-        json.dumps(
-            [{"name": each["case"], "id": each["case"], "status": each["status"], **_FORMS["g1"]} for each in members]
-        )
-    )
+    path = folder / "set.json"
+    entries = [{"name": each["case"], "id": each["case"], "status": each["status"], **_FORMS["g1"]} for each in members]
+    path.write_text(json.dumps({"test_cases": entries, "members": [{"test_case_id": each["id"]} for each in entries]}))
     assert [case.id for case in pair_cases(load_suite(path), a_runner())] == data["expected"]["executed"]
 
 

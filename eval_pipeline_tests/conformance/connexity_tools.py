@@ -28,6 +28,7 @@ from eval_pipeline_tests.local_server import Reply, chat_reply, in_turn, serve
 
 Calls = Sequence[tuple[str, str]]
 OWN_WORDS = "the words of results and errors are ours"
+UNASKED = "a tool without a mode has the mocks of the case; nothing is simulated unless it is asked for"
 BY_VALUE = "mocks compare values, as the page has it; `match: keys` compares names only"
 
 
@@ -47,11 +48,17 @@ def calling(calls: Calls) -> Reply:
     return chat_reply(None, tool_calls=entries)
 
 
-def results_of(calls: Calls, mocks: Sequence[ToolMock], tools: Sequence[Mapping[str, Any]], **runner: Any) -> list[Any]:
-    """What a model that makes these calls is told, each result read as JSON."""
+def results_of(
+    calls: Calls,
+    mocks: Sequence[ToolMock],
+    tools: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any] | None = None,
+) -> list[Any]:
+    """What a model that makes these calls is told, each result read as JSON. `settings` are further ones of the
+    runner."""
     with serve(in_turn(calling(calls), chat_reply("done"))) as server:
-        settings = {"base_url": server.url + "/v1", "model": "m", "tools": list(tools)}
-        adapter = Chat(a_runner(adapter="chat", settings=settings, **runner))
+        chat = {"base_url": server.url + "/v1", "model": "m", "tools": list(tools), **(settings or {})}
+        adapter = Chat(a_runner(adapter="chat", settings=chat))
 
         async def main() -> RawExecution:
             try:
@@ -70,22 +77,13 @@ def check_mocks(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     if "note" in given and "calls" not in given:
         not_recorded("its calls: they are described only")
     if "expected_params" in given:
-        (result,) = results_of(
-            [("t", given["arguments_raw"])],
-            [ToolMock(tool="t", response={"ok": 1}, params=given["expected_params"])],
-            declared("t"),
-        )
-        matched = expected["matched"]
-        if matched and result != {"ok": 1}:
-            record("difference", "true is not the number 1")
-            matched = False
-        assert (result == {"ok": 1}) is matched
+        _check_match(data, record)
         return
     mocks = _mocks(given["expected_tool_calls"], data["generations"][-1], folder)
     calls = [(tool, json.dumps(arguments)) for tool, arguments in given["calls"]]
     tools = declared(*dict.fromkeys(tool for tool, _ in calls))
     results = results_of(calls, mocks, tools)
-    if data["generations"] == ["g2"] and any("error" in result for result in results):
+    if data["generations"] == ["g2"]:
         keys = [replace(mock, match="keys") for mock in mocks]
         if (by_keys := results_of(calls, keys, tools)) != results:
             record("difference", BY_VALUE)
@@ -95,6 +93,25 @@ def check_mocks(data: Mapping[str, Any], folder: Path, record: Record) -> None:
             assert "no canned answer" in result["error"] or "every canned answer" in result["error"]
         else:
             assert_value(result, each)
+
+
+def _check_match(data: Mapping[str, Any], record: Record) -> None:
+    """Check a row about one call and one canned answer."""
+    given, matched = data["input"], data["expected"]["matched"]
+    mock = ToolMock(tool="t", response={"ok": 1}, params=given["expected_params"])
+
+    def answered(mock: ToolMock) -> bool:
+        return results_of([("t", given["arguments_raw"])], [mock], declared("t")) == [{"ok": 1}]
+
+    found = answered(mock)
+    if data["generations"] == ["g2"]:
+        if (by_keys := answered(replace(mock, match="keys"))) is not found:
+            record("difference", BY_VALUE)
+            found = by_keys
+    elif matched and not found:
+        record("difference", "true is not the number 1")
+        matched = False
+    assert found is matched
 
 
 def _mocks(expected_calls: Sequence[Mapping[str, Any]], generation: str, folder: Path) -> tuple[ToolMock, ...]:
@@ -117,15 +134,35 @@ def check_choice(data: Mapping[str, Any], folder: Path, record: Record) -> None:
         mocked, live, unknown = results_of([(name, "{}") for name in (*given["tool_modes"], "unknown")], mocks, tools)
         assert (mocked, live["status"], list(unknown)) == ({"from": "mock"}, "simulated", ["error"])
         return
-    if any((tool.get("platform_config") or {}).get("mode") == "live" for tool in given["tools"]):
+    tools = given.get("tools") or []
+    if any((tool.get("platform_config") or {}).get("mode") == "live" for tool in tools):
         record("difference", "a live tool needs an implementation before anything runs")
         with pytest.raises(InputError, match="has no implementation"):
-            declared_tools(given["tools"])
+            declared_tools(tools)
         return
-    config = {"implementation": {"type": "synthetic"}} if given["tool_mode"] == "synthetic" else {}
-    name = given["tools"][0]["name"]
-    (result,) = results_of([(name, "{}")], [], declared(name, **config))
-    assert ("error" in result) is (data["expected"]["executor"] == "mock")
+    if data["expected"]["executor"].startswith("composite"):
+        _check_composite(tools, record)
+        return
+    names = [tool["name"] for tool in tools] or ["other"]
+    mode = {"tool_mode": given["tool_mode"]} if "tool_mode" in given else {}
+    config = {"implementation": {"type": "synthetic"}} if mode.get("tool_mode") in ("live", "synthetic") else {}
+    results = results_of([(name, "{}") for name in names], [], declared(*names, **config), settings=mode)
+    if data["expected"]["executor"] == "synthetic" and mode.get("tool_mode") != "synthetic":
+        record("difference", UNASKED)
+        assert all("error" in result for result in results) is (mode.get("tool_mode") != "live")
+        return
+    assert all("error" in result for result in results) is (data["expected"]["executor"] == "mock")
+
+
+def _check_composite(tools: Sequence[Mapping[str, Any]], record: Record) -> None:
+    """Check that each tool has canned answers, and that one without a mode is not simulated."""
+    if any((tool.get("platform_config") or {}).get("mode") is None for tool in tools):
+        record("difference", UNASKED)
+    names = [tool["name"] for tool in tools]
+    mocks = [ToolMock(tool=name, response={"of": name}) for name in names]
+    results = results_of([(name, "{}") for name in names * 2], mocks, tools)
+    assert results[: len(names)] == [{"of": name} for name in names]
+    assert all("error" in result for result in results[len(names) :])
 
 
 def check_live(data: Mapping[str, Any], folder: Path, record: Record) -> None:
@@ -196,14 +233,16 @@ def check_definitions(data: Mapping[str, Any], folder: Path, record: Record) -> 
     """Check a row about how tools are declared."""
     given, expected = data["input"], data["expected"]
     if "entry" in given:
-        assert declared_tools([given["entry"]]).names == {expected["name"]}
+        assert declared_tools([given["entry"]]).names == {expected["name"]} - {None}
         return
     if "$raises" in expected:
         with pytest.raises(InputError, match="twice"):
             declared_tools(given["tools"])
         return
-    record("difference", "a name may stand beside the type, as another wire has it")
-    assert declared_tools([tool for tool in given["raw"] if "name" not in tool]).names == frozenset(expected["parsed"])
+    if any("name" in tool for tool in given["raw"]):
+        record("difference", "a name may stand beside the type, as another wire has it")
+    parsed = [each["name"] if isinstance(each, Mapping) else each for each in expected["parsed"]]
+    assert declared_tools([tool for tool in given["raw"] if "name" not in tool]).names == frozenset(parsed)
 
 
 def check_predefined(data: Mapping[str, Any], folder: Path, record: Record) -> None:
@@ -220,9 +259,10 @@ def check_agent(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     given, expected = data["input"], data["expected"]
     own: dict[str, Any] | None = None
     if "config" in given:
-        record("difference", "the wire of the runner is its provider; a run configuration sets none")
+        if "provider" in given["config"]:
+            record("difference", "the wire of the runner is its provider; a run configuration sets none")
         given = {**given, "model": given["agent_model"], "llm": [{"content": "Hi"}]}
-        own = {"model": given["config"]["model"]}
+        own = {name: value for name, value in given["config"].items() if name != "provider"}
     replies = [_reply_of(each, given.get("per_call_total_tokens", 2)) for each in given["llm"]]
     with serve(in_turn(*replies)) as server:
         tools = {"tools": declared("lookup", implementation={"type": "synthetic"})} if len(replies) > 1 else {}
@@ -240,7 +280,7 @@ def check_agent(data: Mapping[str, Any], folder: Path, record: Record) -> None:
         report = normalize(an_execution(raw=asyncio.run(main())), a_case(), runner)
     sent = [request.json for request in server.requests]
     if "config" in given:
-        assert sent[0]["model"] == expected["llm_config"]["model"]
+        assert sent[0] | {**expected["llm_config"], "provider": None} == {**sent[0], "provider": None}
         return
     assert all(body["model"] == model for body in sent)
     assert (len(sent), report.usage.total_tokens) == (expected["llm_calls"], expected["token_usage.total_tokens"])

@@ -11,12 +11,14 @@ import pytest
 from eval_pipeline_tests.conformance import connexity_baselines as baselines
 from eval_pipeline_tests.conformance import connexity_cases as cases
 from eval_pipeline_tests.conformance import connexity_comparisons as comparisons
+from eval_pipeline_tests.conformance import connexity_defaults as defaults
 from eval_pipeline_tests.conformance import connexity_drafts as drafts
 from eval_pipeline_tests.conformance import connexity_judging as judging
 from eval_pipeline_tests.conformance import connexity_running as running
 from eval_pipeline_tests.conformance import connexity_snapshots as snapshots
 from eval_pipeline_tests.conformance import connexity_storage as storage
 from eval_pipeline_tests.conformance import connexity_tools as tools
+from eval_pipeline_tests.conformance import connexity_totals as run_totals
 from eval_pipeline_tests.conformance import connexity_usage as usage
 from eval_pipeline_tests.conformance.differences.connexity_row_model import RowDifference
 from eval_pipeline_tests.conformance.differences.connexity_rows import ROW_DIFFERENCES, row_differences
@@ -31,7 +33,7 @@ CHECKS: Mapping[str, Check] = {
     "migration.g1_to_g2": lambda data, folder, record: cases.check_migration(data, folder),
     "set.membership": lambda data, folder, record: cases.check_membership(data, folder),
     "selection": lambda data, folder, record: cases.check_selection(data, folder),
-    "aggregate.metrics": lambda data, folder, record: comparisons.check_totals(data, record),
+    "aggregate.metrics": lambda data, folder, record: run_totals.check_totals(data, record),
     "compare.aggregate": lambda data, folder, record: comparisons.check_deltas(data, record),
     "compare.verdict": lambda data, folder, record: comparisons.check_verdict(data),
     "compare.test_case_status": lambda data, folder, record: comparisons.check_case_status(data, record),
@@ -96,7 +98,7 @@ def test_we_answer_as_connexity_does(row: Row, tmp_path: Path, record_property: 
         return
     check = CHECKS.get(area)
     if area in _BY_OPERATION_IN:
-        check = BY_OPERATION.get(row.data["op"], baselines.check_values)
+        check = BY_OPERATION.get(row.data["op"], defaults.check_values)
     if check is None:
         not_offered(f"rows of '{area}' are not carried out yet")
     _carry_out(row, check, tmp_path, record_property)
@@ -116,7 +118,7 @@ def _carry_out(row: Row, check: Check, folder: Path, record: Record) -> None:
 def test_a_row_of_ours_falls_under_each_difference(difference: RowDifference, tmp_path: Path) -> None:
     area = difference.example["area"]
     row = Row("connexity", "ours", area, 9000, dict(difference.example))
-    check = baselines.check_values if area in _BY_OPERATION_IN else CHECKS[area]
+    check = defaults.check_values if area in _BY_OPERATION_IN else CHECKS[area]
 
     assert difference in row_differences(row)
     _carry_out(row, check, tmp_path, lambda kind, name: None)

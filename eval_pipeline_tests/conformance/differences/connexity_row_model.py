@@ -37,11 +37,6 @@ def results(row: JsonMap) -> list[JsonMap]:
     return list(given(row).get("results") or ())
 
 
-def rate_of_ungraded(row: JsonMap) -> bool:
-    rates = {"pass_rate", "cases_pass_rate_pct"} & set(row["expected"])
-    return bool(rates) and (not results(row) or any(each.get("error_message") for each in results(row)))
-
-
 def estimated_sum(row: JsonMap) -> bool:
     return "total_agent_token_usage" in row["expected"] and any(
         (each.get("agent_token_usage") or {}).get("estimated") for each in results(row)
@@ -106,6 +101,32 @@ def somebody_fails(row: JsonMap) -> bool:
     return "runtime_raises" in row_input or (is_held(row) and fails)
 
 
+def lacks_counts(row: JsonMap) -> bool:
+    """Return whether a turn lacks a count that the sum has."""
+    counted = [name for name in ("prompt_tokens", "completion_tokens") if name in (row["expected"]["sum"] or {})]
+    return any(name not in (each or {}) for each in given(row)["dicts"] for name in counted)
+
+
+def costs_unknown(row: JsonMap) -> bool:
+    return None in [*given(row).get("agent_costs", ()), *given(row).get("platform_costs", ())]
+
+
+def has_defaults_of_its_own(row: JsonMap) -> bool:
+    """Return whether a set gets limits that nobody wrote."""
+    limits = ("concurrency", "timeout_per_test_case_ms", "cases_pass_threshold", "metrics_pass_threshold", "tool_mode")
+    set_by_it = (name for name in limits if row["expected"].get(name) is not None)
+    return row["op"] == "RunConfig" and any(name not in given(row) for name in set_by_it)
+
+
+def synthetic_without_a_word(row: JsonMap) -> bool:
+    """Return whether tools that nobody implements are simulated without being asked to be."""
+    row_input, executor = given(row), row["expected"].get("executor", "")
+    modes = [(tool.get("platform_config") or {}).get("mode") for tool in row_input.get("tools") or ()]
+    if executor.startswith("composite"):
+        return None in modes and "live" not in modes
+    return "tools" in row_input and executor == "synthetic" and row_input.get("tool_mode") != "synthetic"
+
+
 def uncounted(row: JsonMap) -> bool:
     if row["area"] == "conversation_loop":
         return is_held(row) and bool(row["expected"].get("agent_tokens_estimated"))
@@ -113,11 +134,15 @@ def uncounted(row: JsonMap) -> bool:
 
 
 def asks_first(row: JsonMap) -> bool:
-    return row["op"] == "generate_message" and "messages_sent" in row["expected"]
+    return row["op"] == "generate_message" and given(row).get("conversation") == []
 
 
-def of_prompt(row: JsonMap, *, known: bool) -> bool:
-    return row["op"] == "system_prompt" and (given(row)["user_context"] is not None) is known
+def shows_what_is_expected(row: JsonMap) -> bool:
+    return row["op"] == "system_prompt" and bool(given(row).get("expected_outcomes"))
+
+
+def says_that_nothing_is_known(row: JsonMap) -> bool:
+    return row["op"] == "system_prompt" and not given(row).get("user_context")
 
 
 def no_script(row: JsonMap) -> bool:
@@ -130,8 +155,10 @@ def live_without_implementation(row: JsonMap) -> bool:
 
 
 def matched_by_truth(row: JsonMap) -> bool:
-    """Return whether a truth value matches a number."""
+    """Return whether a truth value matches a number, where values are compared."""
     row_input = given(row)
+    if row["generations"] == ["g2"]:
+        return False
     expected, arguments = row_input.get("expected_params") or {}, row_input.get("arguments_raw", "{}")
     return bool(row["expected"].get("matched")) and any(
         name in (made := _object(arguments)) and isinstance(value, bool) is not isinstance(made[name], bool)
@@ -149,41 +176,69 @@ def _object(text: str) -> JsonMap:
 
 
 def matched_by_names(row: JsonMap) -> bool:
-    """Whether a call gets an answer whose arguments are others."""
+    """Whether other answers are given where only the names of arguments are compared."""
     row_input = given(row)
-    if row["generations"] != ["g2"] or "calls" not in row_input:
+    if row["generations"] != ["g2"]:
         return False
-    answered = not any("error" in each or "has_key" in each for each in row["expected"]["results"])
-    return answered and not all(has_an_answer(call, row_input["expected_tool_calls"]) for call in row_input["calls"])
+    if "expected_params" in row_input:
+        calls = [("t", _object(row_input.get("arguments_raw", "{}")))]
+        mocks = [("t", row_input["expected_params"])]
+    else:
+        calls = [(tool, arguments) for tool, arguments in row_input.get("calls", ())]
+        mocks = [(each["tool"], each.get("expected_params")) for each in row_input.get("expected_tool_calls", ())
+                 if each.get("mock_response") is not None]  # fmt: skip
+    return answers_of(calls, mocks, has_names) != answers_of(calls, mocks, has_values)
 
 
-def has_an_answer(call: tuple[str, JsonMap], expected_calls: Sequence[JsonMap]) -> bool:
-    """Return whether an expected call has the name of a call, and no other values."""
-    name, arguments = call
-    return any(
-        each["tool"] == name
-        and all(same(arguments.get(key), value) for key, value in (each.get("expected_params") or {}).items())
-        for each in expected_calls
-    )
+Arguments = Mapping[str, Any]
+Matches = Callable[[Arguments, Arguments | None], bool]
 
 
-def same(given: Any, expected: Any) -> bool:
-    return str(given).strip().lower() == str(expected).strip().lower()
+def answers_of(
+    calls: Sequence[tuple[str, Arguments]], mocks: Sequence[tuple[str, Arguments | None]], matches: Matches
+) -> list[int | None]:
+    """Return the number of the canned answer that each call gets, each answer once; None for a call without one."""
+    left = dict(enumerate(mocks))
+    answers = []
+    for name, arguments in calls:
+        found = next((at for at, (tool, params) in left.items() if tool == name and matches(arguments, params)), None)
+        if found is not None:
+            del left[found]
+        answers.append(found)
+    return answers
+
+
+def has_names(arguments: Arguments, expected: Arguments | None) -> bool:
+    return all(name in arguments for name in expected or {})
+
+
+def has_values(arguments: Arguments, expected: Arguments | None) -> bool:
+    return all(name in arguments and _same(arguments[name], value) for name, value in (expected or {}).items())
+
+
+def _same(made: Any, expected: Any) -> bool:
+    if isinstance(made, str) and isinstance(expected, str):
+        return made.strip().casefold() == expected.strip().casefold()
+    return isinstance(made, bool) is isinstance(expected, bool) and bool(made == expected)
 
 
 def sets_a_provider(row: JsonMap) -> bool:
     if row["area"] == "agent_simulator":
-        return "config" in given(row)
+        return "provider" in given(row).get("config", {})
     return row["expected"].get("agent_provider") is not None
 
 
-def nameless(row: JsonMap) -> bool:
-    return "entry" not in given(row) and "$raises" not in row["expected"]
+def named_beside_the_type(row: JsonMap) -> bool:
+    return any("name" in tool for tool in given(row).get("raw", ()))
 
 
 def sent_otherwise(row: JsonMap) -> bool:
-    row_input = given(row)
-    return bool(row_input.get("model", "m") != row["expected"].get("resolved", "other"))
+    """Return whether a model's name is rewritten, or settings are removed or added."""
+    row_input, expected = given(row), row["expected"]
+    extra = row_input.get("extra", {})
+    removed = any(name in extra for name in expected.get("sent_lacks", ()))
+    added = any(name not in extra for name in expected.get("sent_has", {}))
+    return bool(row_input.get("model") != expected.get("resolved", row_input.get("model"))) or removed or added
 
 
 def becomes_active(row: JsonMap) -> bool:

@@ -13,29 +13,38 @@ from eval_pipeline_tests.conformance.differences.connexity_row_model import (
     a_row,
     asks_first,
     becomes_active,
+    costs_unknown,
     ends_on_a_line,
     estimated_sum,
     few_latencies,
     given,
+    has_defaults_of_its_own,
     has_stored_totals,
     is_cancelled,
     is_never_held,
+    lacks_counts,
     live_without_implementation,
     matched_by_names,
     matched_by_truth,
     money_of_nobody,
+    named_beside_the_type,
     named_by_us_only,
-    nameless,
     no_script,
-    of_prompt,
     one_side_missing,
-    rate_of_ungraded,
     rounds_left,
+    says_that_nothing_is_known,
     sent_otherwise,
     sets_a_provider,
+    shows_what_is_expected,
     somebody_fails,
     stored_totals,
+    synthetic_without_a_word,
     uncounted,
+)
+from eval_pipeline_tests.conformance.differences.connexity_totals import (
+    rate_of_uncarried,
+    rate_of_ungraded,
+    repeated_cases,
 )
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
@@ -57,6 +66,30 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
             "compute_aggregate_metrics",
             {"results": [{"test_case": "a", "error_message": "down"}]},
             {"pass_rate": 0.0},
+        ),
+    ),
+    RowDifference(
+        name="a plan that was not carried out is no execution",
+        reason="a cancelled run leaves empty results there, which count among its executions",
+        areas=("aggregate.metrics",),
+        concerns=rate_of_uncarried,
+        example=a_row(
+            "aggregate.metrics",
+            "compute_aggregate_metrics",
+            {"results": [{"test_case": "a", "passed": True}, {"test_case": "b", "passed": None}]},
+            {"total_executions": 2, "pass_rate": 0.5, "passed_count": 1, "failed_count": 0, "error_count": 0},
+        ),
+    ),
+    RowDifference(
+        name="a case counts once, whatever its repetitions",
+        reason="a case that was repeated more often than others weighs more there, although its answers are alike",
+        areas=("aggregate.metrics",),
+        concerns=repeated_cases,
+        example=a_row(
+            "aggregate.metrics",
+            "compute_aggregate_metrics",
+            {"results": [{"test_case": name, "passed": name == "a"} for name in "aab"]},
+            {"pass_rate": 2 / 3, "unique_test_case_count": 2, "total_executions": 3, "passed_count": 2},
         ),
     ),
     RowDifference(
@@ -180,7 +213,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="a set without limits has those of its runners and of the project",
         reason="every set has limits of its own there, where nobody wrote any",
         areas=("schema.defaults",),
-        concerns=lambda row: row["op"] == "RunConfig",
+        concerns=has_defaults_of_its_own,
         example=a_row("schema.defaults", "RunConfig", {}, {"concurrency": 5}),
     ),
     RowDifference(
@@ -232,6 +265,15 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         ),
     ),
     RowDifference(
+        name="a tool without a mode has the mocks of the case; nothing is simulated unless it is asked for",
+        reason="a made-up success of a tool without any mode lets an agent pass there that did nothing",
+        areas=("tools.executor_choice",),
+        concerns=synthetic_without_a_word,
+        example=a_row(
+            "tools.executor_choice", "build_tool_executor", {"tools": [{"name": "t"}]}, {"executor": "synthetic"}, "g0"
+        ),
+    ),
+    RowDifference(
         name="a tool that is not declared does not exist; the model is told so",
         reason="a made-up success is returned there for a tool that nobody has",
         areas=("tools.executor_choice",),
@@ -280,7 +322,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="a name may stand beside the type, as another wire has it",
         reason="such an entry is dropped there without a word",
         areas=("tools.definitions",),
-        concerns=nameless,
+        concerns=named_beside_the_type,
         example=a_row("tools.definitions", "parse", {"raw": [{"name": "t", "parameters": {}}, {}]}, {"parsed": []}),
     ),
     RowDifference(
@@ -311,7 +353,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="the simulator never sees what the conversation is to achieve",
         reason="a simulator that knows the criteria steers the agent towards them",
         areas=("user_simulator",),
-        concerns=lambda row: of_prompt(row, known=True),
+        concerns=shows_what_is_expected,
         example=a_row(
             "user_simulator",
             "system_prompt",
@@ -323,7 +365,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="the words of prompts are ours",
         reason="prompts are written afresh; that nothing is known is said in both",
         areas=("user_simulator",),
-        concerns=lambda row: of_prompt(row, known=False),
+        concerns=says_that_nothing_is_known,
         example=a_row(
             "user_simulator",
             "system_prompt",
@@ -415,7 +457,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="a count that one turn lacks makes the sum unknown, never smaller",
         reason="missing counts are skipped there, and the sum is too small",
         areas=("tokens.sum",),
-        concerns=lambda row: any(each is None for each in given(row)["dicts"]) and bool(row["expected"]["sum"]),
+        concerns=lacks_counts,
         example=a_row(
             "tokens.sum", "sum_usage", {"dicts": [None, {"prompt_tokens": 3}]}, {"sum": {"prompt_tokens": 3}}
         ),
@@ -424,7 +466,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
         name="money that nobody counted is unknown, never 0",
         reason="an unknown cost is added as 0 there",
         areas=("tokens.accumulate",),
-        concerns=lambda row: None in given(row)["agent_costs"],
+        concerns=costs_unknown,
         example=a_row(
             "tokens.accumulate",
             "accumulator",
