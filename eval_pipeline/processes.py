@@ -65,7 +65,7 @@ def this_process() -> ProcessMark:
 def process_start(pid: int) -> str | None:
     """Return when a process of this machine started, in the system's own terms; None for one that ended.
 
-    The empty text when the system does not tell: without `/proc` and `ps`, or for a hidden process.
+    The empty text when the system does not report it: without `/proc` and `ps`, or for a hidden process.
     """
     if PROC.joinpath("self").exists():
         return _start_in_proc(pid)

@@ -1,4 +1,4 @@
-"""What one printed record of a CLI tells while its session runs: a step, an action, tokens, USD.
+"""What one printed record of a CLI reports while its session runs: a step, an action, tokens, USD.
 
 Each function reads one parsed record and returns what it has of these; a table in `agent.py` of a CLI names it. A step
 is a reply of the model: records of one id are one step, a record without an id is always one.
@@ -20,7 +20,7 @@ _SHOWN_ARGUMENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glimpse:
-    """What a record tells. `step` is the id of a step, empty for one without an id, None for no step.
+    """What a record reports. `step` is the id of a step, empty for one without an id, None for no step.
 
     `input_tokens`, `output_tokens` and `cost_usd` are added up over the records of a session; with `usage_id` each id
     counts once, by its last record. `is_total` marks counts of the whole session, which replace the sum.

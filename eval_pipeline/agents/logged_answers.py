@@ -21,7 +21,7 @@ Unprinted = MessageEvent | RetryEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCall:
-    """The result of a tool call in a log. `exit_code` is None where the log does not tell one."""
+    """The result of a tool call in a log. `exit_code` is None where the log has none."""
 
     output: str = ""
     exit_code: int | None = None

@@ -95,7 +95,7 @@ def _read(agent: SessionOwner, log: SessionLog, content: str) -> Session:
 
 
 def _told(at: str | None, log: SessionLog) -> str | None:
-    """Return a time that the log tells; None for the one that stands in for it where it tells none."""
+    """Return a time that the log has; None for the placeholder of a log without times."""
     return at if at is not None and parse_time(at) != log.changed_at else None
 
 

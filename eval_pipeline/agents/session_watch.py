@@ -70,7 +70,7 @@ class SessionTally:
     total: tuple[int | None, int | None, float | None] | None = None
 
     def add(self, glimpse: Glimpse) -> None:
-        """Count what a record tells."""
+        """Count what a record reports."""
         if glimpse.step is not None and glimpse.step not in self.ids:
             self.steps += 1
             self.ids.update([glimpse.step] if glimpse.step else [])

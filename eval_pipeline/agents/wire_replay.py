@@ -1,7 +1,8 @@
 """Recorded calls of a session as answers to the calls of another one.
 
 Calls are answered in their order, apart by address and by whether they offer tools, since an agent asks for titles
-beside its work. Folders of the recorded session are named by placeholders, which stand for those of the new one.
+beside its work. Folders of the recorded session are named by placeholders: those of the new one
+take their place.
 """
 
 from __future__ import annotations

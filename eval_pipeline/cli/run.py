@@ -253,14 +253,14 @@ def _kept(selection: Selection, progress: Progress) -> str:
 
 
 def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> SweepGate | None:
-    """Tell who wants to know how a sweep of the project file ended; return its gate, None without one, and where it did
-    not finish."""
+    """End a sweep that the project file names: gate, notifications, retention. Return its gate, None without one, and
+    where the sweep did not finish."""
     name = selection.options.sweep
     if name is None or result.problem == INTERRUPTED:
         return None
     from eval_pipeline.cli.drift import show_judging  # noqa: PLC0415 — only a named sweep needs it
     from eval_pipeline.sweeps.judging import judge_anchors  # noqa: PLC0415 — only a named sweep needs it
-    from eval_pipeline.sweeps.sweep_ends import drifted_of, gate_of_run, tell  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.sweeps.sweep_ends import drifted_of, gate_of_run, send_notifications  # noqa: PLC0415 — only a named sweep needs it
 
     judging = judge_anchors(selection.session, name)
     if judging is not None:
@@ -268,8 +268,8 @@ def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> S
     for line in drifted_of(selection.session, name):
         print_line(console, line, mark="judge drift:", style="yellow")
     gate = gate_of_run(selection.session, name, result.run_id)
-    for problem in tell(selection.session, name, gate, result.problem):
-        print_line(console, problem, mark="not told:", style="yellow")
+    for problem in send_notifications(selection.session, name, gate, result.problem):
+        print_line(console, problem, mark="not notified:", style="yellow")
     _forget_old(selection, name, console)
     return gate
 

@@ -78,7 +78,7 @@ class Engine:
     `refuse(plan, attempts)` returns the reason why a plan must no longer be executed, after so many attempts at it, or
     None. `falls_back(plan)` returns whether fallbacks are called when the runner failed. `hold(plan)` returns what to
     wait for before a plan begins (it is then called again), None when it may begin. `ending(plan, raw)` returns the
-    failure that a target's output reports, where its exit code does not tell.
+    failure that a target's output reports, where its exit code does not show it.
     `pauses` are those that providers asked of anyone.
     Without `batches` even a target that takes batches gets its cases one by one.
     """

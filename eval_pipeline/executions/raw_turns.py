@@ -14,7 +14,7 @@ class RawTurn:
     """One turn of a stored conversation: what was said to the target, and what it brought back.
 
     `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside; `failed` is whether it
-    brought back no answer, only what there was of one; `speech` tells of a simulator that made the messages.
+    brought back no answer, only what there was of one; `speech` is of the simulator that made the messages.
     """
 
     messages: Sequence[Mapping[str, Any]]

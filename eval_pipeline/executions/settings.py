@@ -1,6 +1,6 @@
 """Reading the settings of an adapter: the readers of `parsing/fields.py`, with defaults; each error names its field.
 
-An adapter does not know where its settings stand in a file; whoever builds it adds the place.
+An adapter does not know where its settings are in a file; whoever builds it adds the place.
 """
 
 from __future__ import annotations

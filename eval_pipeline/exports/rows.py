@@ -81,7 +81,7 @@ def case_json(
     group: str | None,
     conversation_id: str | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is known of a case: its task, and what it is called; the tags of a plan stand between them."""
+    """Return what is known of a case: its task, and what it is called; the tags of a plan are between them."""
     task = {
         "suite_path": suite_path,
         "input": [_without_empty(message) for message in input or ()],

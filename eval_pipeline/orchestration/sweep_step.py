@@ -29,7 +29,7 @@ from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
-from eval_pipeline.sweeps.sweep_ends import drifted_of, drops_of_run, gate_of_run, tell
+from eval_pipeline.sweeps.sweep_ends import drifted_of, drops_of_run, gate_of_run, send_notifications
 from eval_pipeline.warehouse.journal import PairKey
 
 GATE_TAG = "eval_pipeline/gate"
@@ -85,7 +85,7 @@ def carry_out(
     goes_on = partial(_goes_on, context.instance)
     with (
         _ends_when_stopped(),
-        _tells_of_faults(context, session, work.named if joined is None else None, reporter),
+        _notifies_of_faults(context, session, work.named if joined is None else None, reporter),
         session.store.sweeping(_waiting(context, session), session.stop, goes_on) as killed,
     ):
         end_killed_runs(context.instance, killed)
@@ -108,7 +108,7 @@ def end_named(
     reporter: PairReporter,
     failure: str | None,
 ) -> None:
-    """Log the gate of a sweep of the project file, tag the run with its decision, and tell who wants to know."""
+    """Log the gate of a sweep of the project file, tag the run with its decision, and send the notifications."""
     _judge_anchors(context, session, name)
     gate = or_fail(partial(gate_of_run, session, name, context.run.run_id))
     if gate is not None:
@@ -117,8 +117,8 @@ def end_named(
             log = context.log.info if line.decision == "GO" else context.log.warning
             log(escape_controls(f"{line.decision} {line}"))
         reporter.report_drops(or_fail(partial(drops_of_run, session, name)))
-    for problem in tell(session, name, gate, failure):
-        context.log.warning(escape_controls(f"not told: {problem}"))
+    for problem in send_notifications(session, name, gate, failure):
+        context.log.warning(escape_controls(f"not notified: {problem}"))
     forgotten = or_fail(partial(forget_old, session, name))
     delete_runs(context.instance, [run for run in forgotten.dagster_runs if context.instance.has_run(run)])
     if forgotten:
@@ -139,13 +139,13 @@ def _judge_anchors(context: dg.AssetExecutionContext, session: ProjectSession, n
 
 
 @contextmanager
-def _tells_of_faults(
+def _notifies_of_faults(
     context: dg.AssetExecutionContext,
     session: ProjectSession,
     name: str | None,
     reporter: PairReporter,
 ) -> Iterator[None]:
-    """Tell who wants to know that a sweep of the project file broke off; the fault goes on."""
+    """Notify that a sweep of the project file broke off; the fault is raised again."""
     try:
         yield
     except Exception as error:

@@ -12,7 +12,7 @@ _TRANSLATED = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @lru_cache(maxsize=1_000)
 def compile_glob(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a path (with `/`) matches. A pattern without `/` matches in any folder."""
+    """Return a function that returns whether a path (with `/`) matches. A pattern without `/` matches in any folder."""
     whole = pattern.removeprefix("./")
     if "/" not in whole:
         whole = f"**/{whole}"

@@ -118,7 +118,7 @@ _SPECIAL: Mapping[tuple[str, str], str] = {
     ("tests", "pass_to_pass"): "The tests that count because they passed before, and have to pass still.",
     ("tests", "pass_env"): "Names of variables of the environment that the command gets.",
     ("tool-state", "expected"): "The state that is expected: a document, whole or in part.",
-    ("tool-state", "match"): "Whether others may stand beside the expected entries (`part`), or none (`whole`).",
+    ("tool-state", "match"): "Whether others are allowed beside the expected entries (`part`), or none (`whole`).",
     ("tool-state", "calls"): "Reference calls in place of `expected`: what they leave behind is expected.",
     ("tool-state", "tools"): "Functions that carry out reference calls: `module:function` by name of the tool.",
     ("latency", "threshold"): "The longest that the target may take, in milliseconds.",

@@ -78,7 +78,7 @@ def relative(weights: Sequence[float]) -> list[float]:
 
 
 def effective_number(weights: Sequence[float]) -> float:
-    """Return how many cases of one weight tell as much as these: (sum of w)² / sum of w² (Kish 1965, Survey
+    """Return how many cases of equal weight carry as much information: (sum of w)² / sum of w² (Kish 1965, Survey
     Sampling)."""
     return math.fsum(weights) ** 2 / math.fsum(weight * weight for weight in weights)
 

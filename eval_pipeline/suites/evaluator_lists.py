@@ -51,7 +51,7 @@ class EvaluatorReader:
 
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
     returns the arguments of an evaluator of a type as it expects them. `command` returns the arguments of a
-    `code-grader` that an unregistered type stands for, or None. `texts_weigh` is whether texts as criteria weigh
+    `code-grader` that an unregistered type means, or None. `texts_weigh` is whether texts as criteria weigh
     together as much as that many evaluators, instead of as one. `check` raises InputError for a spec that cannot be
     used; evaluators are checked when they are bound, so a format sets it to report them with the errors of a list.
     """

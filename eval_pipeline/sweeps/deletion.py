@@ -150,7 +150,7 @@ def old_replies(storage: Storage, stored: StoredFolders, age: Age, sweeps: Seque
 
 
 def old_conversations(storage: Storage, stored: StoredFolders, age: Age, sweeps: Sequence[str]) -> list[Path]:
-    """Return the files of conversations that a killed process left, and that nobody went on with."""
+    """Return the files of conversations that a killed process left unfinished."""
     return [path for path in _files([storage.conversations]) if _is_old(_written(path), age)]
 
 

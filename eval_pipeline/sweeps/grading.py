@@ -301,7 +301,7 @@ def graded_part(
 
 
 def _adapter(runner: Runner, used: Mapping[str, Any]) -> Adapter:
-    """Return the adapter of a grader. Raises SchemaRefused where only the schema of replies stands against it."""
+    """Return the adapter of a grader. Raises SchemaRefused where only the schema of replies is refused."""
     try:
         return ADAPTERS.get(runner.adapter)(runner)
     except InputError as error:

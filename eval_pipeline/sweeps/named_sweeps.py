@@ -71,7 +71,7 @@ class NamedSweep(SharedOptions):
     gate: GateRules | None = Field(
         default=None, description="What its results have to reach; failed cases alone are no failure of a run then"
     )
-    notify: Notify | None = Field(default=None, description="Who is told how it ended")
+    notify: Notify | None = Field(default=None, description="Who is notified of its end")
     anchors: Anchors | None = Field(
         default=None, description="Stored answers that its graders grade again when it has ended: does a judge drift?"
     )
@@ -180,5 +180,5 @@ def with_named(project: Project, launch: LaunchOptions) -> LaunchOptions:
 
 
 def tells_when(place: FieldPath) -> bool:
-    """Return whether a field of the project file tells when a sweep starts."""
+    """Return whether a field of the project file sets when a sweep starts."""
     return place[0] == "schedule" or (place[0] == "sweeps" and place[2:] in (("cron",), ("timezone",)))

@@ -1,6 +1,6 @@
-"""Telling people how a sweep ended: a command that reads a document, and a webhook that is posted it.
+"""Notifications of how a sweep ended: a command that reads a document, and a webhook that is posted it.
 
-What cannot be told is said and changes no result. The address of a webhook is a secret: no message has it.
+What cannot be delivered is reported and changes no result. The address of a webhook is a secret: no message has it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _RETRIED = frozenset({408, 425, 429, *range(500, 600)})
 
 
 def notify(
-    told: Notify,
+    rules: Notify,
     document: Mapping[str, Any],
     root: Path,
     environment: Mapping[str, str],
     pause_s: float = FIRST_PAUSE_S,
 ) -> Iterator[str]:
-    """Tell everyone; yield what could not be told and why. `document` is what they are sent, of JSON values."""
+    """Send `document` (JSON values) to all that the rules name; yield what could not be delivered and why."""
     body = orjson.dumps(document)
-    if told.command is not None:
-        problem = _run(told.command, body, root, environment)
+    if rules.command is not None:
+        problem = _run(rules.command, body, root, environment)
         if problem is not None:
             yield f"notify.command: {problem}"
-    if told.webhook is not None:
-        problem = _post(told.webhook, body, environment, pause_s)
+    if rules.webhook is not None:
+        problem = _post(rules.webhook, body, environment, pause_s)
         if problem is not None:
             yield f"notify.webhook: {problem}"
 

@@ -1,4 +1,4 @@
-"""Who is told how a sweep ended, as the project file says it. Values only: every command reads that file."""
+"""Who is notified of the end of a sweep, by the project file. Values only: every command reads that file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Event = Literal["failed-gate", "inconclusive-gate", "error", "judge-drift", "alw
 
 
 class Notify(BaseModel):
-    """Who is told how a sweep ended, and when."""
+    """Who is notified of the end of a sweep, and when."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -37,5 +37,5 @@ class Notify(BaseModel):
         return value
 
     def wants(self, events: Sequence[str]) -> bool:
-        """Return whether anything of what happened is to be told."""
+        """Return whether any of these events is one to notify of."""
         return "always" in self.on or any(event in self.on for event in events)

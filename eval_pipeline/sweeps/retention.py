@@ -76,7 +76,7 @@ class Retention(BaseModel):
     workspaces: SweepLimit | None = Field(default=None, description="Kept folders of cases")
     grader_replies: AgeLimit | None = Field(default=None, description="Stored replies of graders; scores stay")
     conversations: AgeLimit | None = Field(
-        default=None, description="Conversations that a killed process left and nobody went on with"
+        default=None, description="Conversations that a killed process left unfinished"
     )
     dagster_runs: AgeLimit | None = Field(
         default=None, description="Runs that Dagster shows, without those that have a partition's newest events"

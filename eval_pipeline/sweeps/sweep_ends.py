@@ -1,4 +1,4 @@
-"""The end of a sweep that the project file names: its gate, and who is told."""
+"""The end of a sweep that the project file names: its gate, and the notifications about it."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ def _results(connection: Connection, sweep_id: str, session: ProjectSession) -> 
     return read_results(connection, selection, sweep_id, session.project.defaults.cluster_by)
 
 
-def tell(session: ProjectSession, name: str, gate: SweepGate | None, problem: str | None) -> list[str]:
-    """Tell who wants to know how a sweep ended; return what could not be told."""
-    told = named_sweep(session.project, name).notify
+def send_notifications(session: ProjectSession, name: str, gate: SweepGate | None, problem: str | None) -> list[str]:
+    """Notify about the end of a sweep, as the project file configures it; return what could not be delivered."""
+    rules = named_sweep(session.project, name).notify
     events = _events(gate, problem)
     drift = drifted_of(session, name)
     events += ["judge-drift"] if drift else []
-    if told is None or not told.wants(events):
+    if rules is None or not rules.wants(events):
         return []
     from eval_pipeline.sweeps.notifications import notify  # noqa: PLC0415 — imports an HTTP client
 
-    return list(notify(told, _document(name, gate, problem, drift), session.project.root, session.project.environment))
+    return list(notify(rules, _document(name, gate, problem, drift), session.project.root, session.project.environment))
 
 
 def drifted_of(session: ProjectSession, name: str) -> list[str]:
@@ -123,7 +123,7 @@ def _events(gate: SweepGate | None, problem: str | None) -> list[str]:
 
 
 def _document(name: str, gate: SweepGate | None, problem: str | None, drift: Sequence[str]) -> dict[str, Any]:
-    """What is told; `text` is what a chat shows."""
+    """Return what a notification contains; `text` is what a chat shows."""
     lines = gate.lines if gate is not None else ()
     decision = gate.decision if gate is not None else None
     of_judges = [f"judge drift: {line}" for line in drift]

@@ -34,7 +34,7 @@ _NAMED = re.compile(
 _QUERY = re.compile(r"\s*(?:select|with|from|values|\()[\s(\"'*]", re.IGNORECASE)
 _PRIVATE = {"autoinstall_known_extensions": False, "autoload_known_extensions": False, "threads": 1}
 _BATCH = 1_000
-_MAY_READ = ": a query reads files of the project whose names stand in quotes after FROM, JOIN or in read_csv(…)"
+_MAY_READ = ": a query reads files of the project whose names are in quotes after FROM, JOIN or in read_csv(…)"
 
 
 @dataclass(frozen=True, slots=True)

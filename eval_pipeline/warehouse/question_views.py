@@ -182,9 +182,9 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         "session_reports",
         {
             "reports": "Plans whose input tokens are known",
-            "cache_known": "Part of them that tell what a cache provided",
-            "uncached_input_tokens": "Input that no cache provided, of those that tell",
-            "cached_share": "Share of the input that a cache provided, of those that tell; NULL: none does",
+            "cache_known": "Part of them that report what a cache provided",
+            "uncached_input_tokens": "Input that no cache provided, of those that report it",
+            "cached_share": "Share of the input that a cache provided, of those that report it; NULL: none does",
         },
     ),
     QuestionView(

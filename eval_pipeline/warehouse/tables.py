@@ -385,7 +385,7 @@ TABLES: tuple[Table, ...] = (
         ("grading_cost_usd", "DOUBLE", "Money of graders, beside cost_usd; sum over plans whose is known; NULL: none"),
         ("incomplete", "BIGINT", "Part of graded: plans whose session a time or step limit ended"),
         ("board_key", "VARCHAR", "Identity of all that the standings were computed from; NULL: of an older version"),
-        ("effective_cases", "DOUBLE", "How many graded cases of one weight tell as much; NULL: all count the same"),
+        ("effective_cases", "DOUBLE", "How many graded cases of one weight inform as much; NULL: all count the same"),
     ),
     _table(
         "failure_classes", "Why plans did not pass: class × runner × suite, of the newest board.",

@@ -79,7 +79,7 @@ def fail_verdicts(warehouse: Warehouse, reasons: Mapping[str, str], sweep_id: st
 
 def restore_verdicts(warehouse: Warehouse, expected_fail: Mapping[str, bool], sweep_id: str, now: datetime) -> None:
     """Store verdicts (by id) again as they were decided before their tokens failed them. Where that one was deleted,
-    `expected_fail` (of the case) tells its status."""
+    `expected_fail` (of the case) gives its status."""
     new = {
         "status": "coalesce(f.status, if(b.expected_fail, 'expected-failed', 'passed'))",
         "failure_class": "f.failure_class", "failure_label": "f.failure_label", "failure_origin": "f.failure_origin",

@@ -1,4 +1,4 @@
-"""Who is told how a sweep ended: programs and addresses, and what happens when they cannot be told."""
+"""Notifications of the end of a sweep: programs and addresses, and what happens when they cannot be reached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate
 from eval_pipeline.statistics.gates import Decision
 from eval_pipeline.sweeps.notifications import notify
 from eval_pipeline.sweeps.notify_rules import Notify
-from eval_pipeline.sweeps.sweep_ends import tell
+from eval_pipeline.sweeps.sweep_ends import send_notifications
 from eval_pipeline_tests.local_server import Received, Reply, serve
 from eval_pipeline_tests.sweeps.sample_project import make_project
 
@@ -111,7 +111,7 @@ def test_only_the_ends_that_are_asked_for_are_told(
     folder = make_project(tmp_path / "project", sweeps={"nightly": entry})
     gate = SweepGate((GateLine("max_drop", "r", decision, "change -0.2 to -0.1"),))
 
-    assert tell(folder.session(), "nightly", gate, problem) == []
+    assert send_notifications(folder.session(), "nightly", gate, problem) == []
 
     file = folder.root / "told.json"
     assert file.exists() is expected

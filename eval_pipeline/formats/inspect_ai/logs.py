@@ -162,7 +162,7 @@ def _scores(sample: JsonMap) -> Iterator[RecordedScoreEvent]:
 
 
 def _number(raw: str) -> float | str:
-    """Return the number that a text stands for, as inspect reads it; the text itself for any other."""
+    """Return the number that a text means, as inspect reads it; the text itself for any other."""
     word = _WORDS.get(raw, _WORDS.get(raw.lower()) if len(raw) > 1 else None)
     if word is not None:
         return word
@@ -173,7 +173,7 @@ def _number(raw: str) -> float | str:
 
 
 def _with_attachments(sample: JsonMap) -> JsonMap:
-    """Return a sample whose long texts, which stand apart under `attachments`, are in their places."""
+    """Return a sample whose long texts, which are kept apart under `attachments`, are in their places."""
     attachments = mapping(sample.get("attachments"))
     if not attachments:
         return sample

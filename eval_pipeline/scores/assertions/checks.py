@@ -236,7 +236,7 @@ def only(subject: Subject, report: Any, matchers: Sequence[Any]) -> Check:
 
 
 def require_list(value: Any) -> Sequence[Any]:
-    """Return a list of matchers. Raises TypeError for one that stands alone."""
+    """Return a list of matchers. Raises TypeError for a single one."""
     if isinstance(value, (list, tuple)):
         return value
     raise TypeError(f"expected a list, got {value!r}")

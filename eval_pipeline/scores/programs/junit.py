@@ -1,7 +1,7 @@
 """Results of tests: JUnit's XML → the outcome of each test, and whether a test has a name that a suite gives it.
 
 A name is a test's own (`test_a`), or qualified as JUnit (`tests.test_x.TestY.test_a`, `tests.test_x::test_a`) or pytest
-(`tests/test_x.py::TestY::test_a`) have it. A name without parameters stands for the test with any.
+(`tests/test_x.py::TestY::test_a`) have it. A name without parameters is the test with any.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def test_a_wrong_row_costs_its_case_only() -> None:
         ("{from: 'SELECT * FORM t'}", 'cases.from: SQL: Parser Error: syntax error at or near "t"'),
         ("{from: \"SELECT 1 AS id; DROP TABLE t\"}", "cases.from: expected one SELECT"),
         ("{from: SELECT key AS id FROM t.csv}", "cases.from: SQL: Permission Error: Cannot access file \"t.csv\": "
-         "a query reads files of the project whose names stand in quotes after FROM, JOIN or in read_csv(…)"),
+         "a query reads files of the project whose names are in quotes after FROM, JOIN or in read_csv(…)"),
         ("{from: \"SELECT 1 AS id, 2 AS id\"}",
          "cases.from: two columns are called 'id'; name one of them otherwise: … AS name"),
         ("{from: \"SELECT error('late') AS id FROM range(3)\"}", "cases.from: SQL: Invalid Input Error: late"),
