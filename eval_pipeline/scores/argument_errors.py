@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import ValidationError
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.suites.fields import EVALUATOR
 from eval_pipeline.suites.model import EvaluatorSpec
 
 _EXPECTED = {
@@ -45,7 +46,8 @@ def argument_error(spec: EvaluatorSpec, class_: type[Any], error: ValidationErro
     if first["type"] == "unexpected_keyword_argument":
         arguments = [field.name for field in fields(_owner_class(class_, first["loc"][:-1]))]
         listing = f"there are: {', '.join(arguments)}" if arguments else "there are none"
-        return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), arguments)}", place)
+        names = [*arguments, *(EVALUATOR.names if len(first["loc"]) == 1 else ())]
+        return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), names)}", place)
     if first["type"] == "missing":
         return InputError("required", place)
     if first["type"] == "value_error":

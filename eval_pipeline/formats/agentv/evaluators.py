@@ -260,7 +260,7 @@ def _ignored(type_: str, key: str) -> str:
         return f"a note on '{type_}', without effect"
     known = [field.name for field in argument_fields(type_).values()]
     there_are = f"there are: {', '.join(known)}" if known else "there are none"
-    return f"unknown argument of '{type_}', ignored; {there_are}{did_you_mean(key, known)}"
+    return f"unknown argument of '{type_}', ignored; {there_are}{did_you_mean(key, (*known, *EVALUATOR.names))}"
 
 
 def _known_call(call: Any, known: frozenset[str], cursor: FieldCursor, context: LoadContext) -> Any:

@@ -315,6 +315,10 @@ UNKNOWN = {
         "{type: regex, value: a, flag: i}",
         "flag: unknown argument of 'regex', ignored; there are: value, flags; did you mean 'flags'?",
     ),
+    "a misspelled weight": (
+        "{type: contains, value: a, weigth: 2}",
+        "weigth: unknown argument of 'contains', ignored; there are: value; did you mean 'weight'?",
+    ),
     "a field of an expected call": (
         "{type: tool-trajectory, name: t, mode: exact, expected: [{tool: a, input: 1}]}",
         "input: of an expected call only tool, kind, args, args_match, max_duration_ms are compared; ignored",
