@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from eval_pipeline.cli.terminal import echo, echo_json, show_warnings, visible_usage
+from eval_pipeline.cli.terminal import echo, echo_json, place_of, show_warnings, visible_usage
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.exhaustion import exhaustion
 from eval_pipeline.parsing.redacted_output import redacted_printing
@@ -71,6 +71,13 @@ class _Lazy(click.Group):
         module = importlib.import_module(f"eval_pipeline.cli.{name}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and (hint := place_of(args[0])):
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [*args[1:2], "--help"] if args[:1] == ["help"] else args)

@@ -51,6 +51,13 @@ def show_warnings() -> None:
         logging.lastResort.setFormatter(_VisibleFormatter())
 
 
+def place_of(word: str) -> str:
+    """Return what to use in place of a command or option of another system, as the end of a message."""
+    from eval_pipeline.parsing.compatibility import same_command_here  # noqa: PLC0415 — looks for plug-ins
+
+    return same_command_here(word)
+
+
 @contextmanager
 def visible_usage() -> Iterator[None]:
     """Make the messages of click's own errors visible: they repeat arguments, such as names of files."""
@@ -58,4 +65,6 @@ def visible_usage() -> Iterator[None]:
         yield
     except click.ClickException as error:
         error.message = escape_controls(error.message)  # type: ignore[misc]  # click shows it later
+        if isinstance(error, click.NoSuchOption) and (hint := place_of(error.option_name)):
+            error.message, error.possibilities = error.message + hint, None  # type: ignore[misc]
         raise

@@ -24,6 +24,7 @@ class Compatibility:
     `project_marks` are files or folders that mark the top of a project. `variables` maps a variable of ours to the
     names under which programs also find its value. `recording_schemas` are the values of `schema_version` in recorded
     rows that the replay adapter reads. `evaluator_names` maps older names of evaluators to today's.
+    `command_words` maps commands and options of its command line to those here.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Compatibility:
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recording_schemas: tuple[str, ...] = ()
     evaluator_names: Mapping[str, str] = field(default_factory=dict)
+    command_words: Mapping[str, str] = field(default_factory=dict)
 
 
 COMPATIBILITY: Registry[Compatibility] = Registry(
@@ -62,3 +64,9 @@ def _older_names() -> Mapping[str, str]:
 def todays_evaluator_name(name: str) -> str:
     """Return the current name of an evaluator, which a registered system may know by an older one."""
     return _older_names().get(name, name)
+
+
+def same_command_here(word: str) -> str:
+    """Return what does the same here as a command or option of a registered system, as the end of a message."""
+    same = ((system.title, system.command_words[word]) for system in known_systems() if word in system.command_words)
+    return next((f" In place of {title}'s '{word}': {here}." for title, here in same), "")

@@ -28,3 +28,18 @@ def test_help_about_an_unknown_command_is_a_usage_error() -> None:
 
     assert ended.code == 2
     assert "No such command 'nothing'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["eval", "run", "evals"], "No such command 'eval'. In place of AgentV's 'eval': run FILES."),
+        (["runs", "rerun", "x"], "In place of AgentV's 'runs': run --refresh failed, or run --case ID --refresh all."),
+        (["run", "--target", "x"], "No such option '--target'. In place of AgentV's '--target': --runner NAME.\n"),
+    ],
+)
+def test_a_command_or_option_of_another_system_is_told_its_own(words: list[str], hint: str) -> None:
+    ended = command(*words)
+
+    assert ended.code == 2
+    assert hint in ended.err
