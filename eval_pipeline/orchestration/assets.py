@@ -87,7 +87,11 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
     """The assets of a suite × runner, as one step that covers every partition of a run."""
 
     Form: Any = form_of(session) if partitions is pair_partitions else SweepConfig
-    specs = [_spec(name, partitions, skippable=True, code_version=CODE_VERSION) for name in PAIR_ASSETS]
+    automatic = _free_scores() if partitions is pair_partitions else {}
+    specs = [
+        _spec(name, partitions, skippable=True, code_version=CODE_VERSION, automation_condition=automatic.get(name))
+        for name in PAIR_ASSETS
+    ]
     if partitions is pair_partitions and session.project.dagster.is_cut:
         placed = [spec.replace_attributes(partitions_def=partitions) for spec in specs]
         return chunked_assets(session, placed, pair_checks(partitions))
@@ -118,6 +122,22 @@ def _spec(name: str, partitions: dg.PartitionsDefinition[str], **fields: Any) ->
     kinds = {"plans": {"yaml"}, "evaluators": {"yaml"}, "failure_classes": {"duckdb", "polars"}}.get(name, {"duckdb"})
     deps = [dg.AssetDep(each, partition_mapping=MAPPINGS.get(each)) for each in UPSTREAM[name]]
     return dg.AssetSpec(name, deps=deps, group_name=GROUP, kinds=kinds, description=_DESCRIPTIONS[name], **fields)
+
+
+def _free_scores() -> dict[str, dg.AutomationCondition[Any]]:
+    """Return when scores, and failure classes with them, are made again by themselves: their evaluators are others.
+
+    Nothing else asks for them, and nothing ever for executions. The run leaves out what is not free.
+    """
+    is_ = dg.AutomationCondition
+    changed = is_.any_deps_updated().allow(dg.AssetSelection.assets("evaluators"))
+    asked = changed.since(is_.newly_requested() | is_.newly_updated() | is_.initial_evaluation())
+    scores = asked & ~is_.missing() & ~is_.any_deps_in_progress() & ~is_.in_progress()
+    together = is_.any_deps_match(is_.will_be_requested()) & ~is_.in_progress()
+    return {
+        "evaluator_scores": scores.with_label("evaluators changed, answers are stored"),
+        "failure_classes": together.with_label("together with the scores"),
+    }
 
 
 def _any_score_updated() -> dg.AutomationCondition[dg.AssetKey]:

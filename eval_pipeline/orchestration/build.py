@@ -14,7 +14,7 @@ from eval_pipeline.orchestration.executors import executor_of
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
 from eval_pipeline.orchestration.schedules import schedules_of
-from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites
+from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites, free_scores
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
@@ -61,7 +61,7 @@ def build_definitions(
         assets=assets,
         jobs=[*jobs.values(), *compact_jobs],
         schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
-        sensors=[discover_suites(session), automation(), dead_runs()],
+        sensors=[discover_suites(session), automation(), free_scores(), dead_runs()],
     )
     return definitions if group is None else in_group(definitions, group)
 

@@ -11,6 +11,7 @@ from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, partition_requests
 from eval_pipeline.orchestration.run_processes import end_dead_runs
+from eval_pipeline.orchestration.sweep_step import AUTOMATIC_TAG
 from eval_pipeline.orchestration.versions import input_events
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.options import LaunchOptions
@@ -68,6 +69,19 @@ def automation() -> dg.AutomationConditionSensorDefinition:
         target=dg.AssetSelection.assets("leaderboards"),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+
+
+def free_scores() -> dg.AutomationConditionSensorDefinition:
+    """Requests scores again whose evaluators are others now; their runs call no target and no grader."""
+    return dg.AutomationConditionSensorDefinition(
+        "keep_free_scores_current",
+        target=dg.AssetSelection.assets("evaluator_scores", "failure_classes"),
+        run_tags={AUTOMATIC_TAG: "scores"},
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Scores stored answers again after an edit of evaluators, where that calls neither a target nor a"
+        " grader. Executions are never requested.",
     )
 
 

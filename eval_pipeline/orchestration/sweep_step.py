@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.judging import judge_anchors
 from eval_pipeline.sweeps.kept_sweeps import forget_old
 from eval_pipeline.sweeps.options import EVALUATE, STAGES, SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.plan import free_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
@@ -36,6 +37,8 @@ GATE_TAG = "eval_pipeline/gate"
 """The run tag that has the decision of a sweep's gate."""
 CHUNKED_TAG = "eval_pipeline/chunks"
 """The run tag that has the number of chunks of a run which several processes carry out."""
+AUTOMATIC_TAG = "eval_pipeline/automatic"
+"""The run tag of runs that nobody asked for: they do what costs nothing."""
 Loaded = TypeVar("Loaded")
 
 
@@ -64,12 +67,27 @@ def work_of(
     named = options.sweep if partitions is pair_partitions else None  # the command line chooses, and ends its own
     if named is not None and only is None:
         pairs = or_fail(partial(pairs_of_sweep, session, pairs, named))
+    if AUTOMATIC_TAG in context.run.tags:
+        pairs = _free(context, session, pairs, options)
     selected = or_fail(lambda: select_pairs(session, pairs, options))
     for warning in selected.warnings if only is None else ():
         context.log.warning(escape_controls(warning))
     or_fail(lambda: snapshot_settings((pair.ready.suite for pair in selected.pairs), session.project))
     unusable = _still_requested(context, session, selected.unusable)
     return Work(options, [partition_key(pair) for pair in pairs], selected.pairs, unusable, named)
+
+
+def _free(
+    context: dg.AssetExecutionContext, session: ProjectSession, pairs: Sequence[PairKey], options: SweepOptions
+) -> list[PairKey]:
+    """Return the pairs that are brought up to date without a call of a target or a grader; the others stay stale."""
+    usable = [pair.name for pair in session.usable_pairs(pairs)[0]]
+    whole = options.model_copy(update={"stages": STAGES})  # what a run that was asked for would do
+    free = or_fail(partial(free_pairs, session, usable, whole))
+    left = [partition_key(pair) for pair in pairs if pair not in free]
+    if left:
+        context.log.info(escape_controls(f"not free, or up to date; left as they are: {', '.join(left)}"))
+    return free
 
 
 def carry_out(

@@ -37,6 +37,7 @@ from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.expectations import mean_executions, variation_of_differences
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_identities import valued_score_keys
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored, retried_answers
 
 
@@ -75,8 +76,10 @@ def plan_sweep(
         counts, to_execute, to_decide, retried = _count(rules, history.take(pair.name))
         expected = estimate(counts.executed, means.of(pair.name))
         if not counts.executed:
-            expected = replace(expected, cost_usd=_cost_of_scoring(pair, counts))
+            expected = replace(expected, cost_usd=_cost_of_scoring(session.warehouse, rules, to_decide))
         counts.earlier = retried.count(session.warehouse, rules)
+        if counts.earlier and _has_graders(pair) and not counts.executed:
+            expected = replace(expected, cost_usd=None)
         reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
         again, updated = (
             reasons_of_stored(session.warehouse, rules, graders, to_decide[decision])
@@ -99,11 +102,38 @@ def _size(pair: Pair, options: SweepOptions) -> tuple[int, int]:
     return len(repetitions), min(repetitions.values(), default=1)
 
 
-def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
-    """The cost (USD) when no target is called: none, unless a model may be called again."""
-    rescored = counts.rescored + counts.earlier
-    kinds = traits_of(pair.ready.suite.cases).evaluator_types if rescored else ()
-    return None if any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds) else 0.0
+def free_pairs(session: ProjectSession, names: Iterable[PairKey], options: SweepOptions) -> list[PairKey]:
+    """Return the pairs that a sweep would bring up to date without a call of a target or a grader: nothing of them is
+    to be executed, and stored answers are to be scored again, or their verdicts updated."""
+    plans = plan_sweep(session, names, options)
+    return [
+        plan.pair
+        for plan in plans
+        if not plan.counts.executed
+        and plan.estimate.cost_usd == 0
+        and (plan.counts.rescored or plan.counts.updated or plan.counts.earlier)
+    ]
+
+
+def _has_graders(pair: Pair) -> bool:
+    kinds = traits_of(pair.ready.suite.cases).evaluator_types
+    return any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds)
+
+
+def _cost_of_scoring(warehouse: Warehouse, rules: PairRules, to_decide: _ToDecide) -> float | None:
+    """The cost (USD) when no target is called: none, unless a grader has no stored score that still holds."""
+    rescored = to_decide[Decision.RESCORE]
+    if not rescored or not _has_graders(rules.pair):
+        return 0.0
+    known = valued_score_keys(warehouse, [stored.execution_id for _, stored in rescored])
+    return None if any(_calls_grader(plan, stored, rules, known) for plan, stored in rescored) else 0.0
+
+
+def _calls_grader(plan: Plan, stored: StoredExecution, rules: PairRules, known: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a grader scores an answer: one that has no score of it yet, or one from another report."""
+    asked = {bound.score_key for bound in rules.evaluators.of(plan.case) if bound.requires_client}
+    same_report = stored.normalizer == rules.normalizer_of(stored.format or "")
+    return bool(asked - known.get(stored.execution_id, frozenset()) if same_report else asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,6 +263,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(29, "boards without standings", ()),
     Migration(30, "intervals of skills that nothing was counted of are unknown", ()),
     Migration(31, "grades of anchors", tuple(table_statements([BY_NAME["anchor_scores"]]))),
+    Migration(32, "what stale pairs need", ()),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -84,3 +84,14 @@ def stored_runner(warehouse: Warehouse, runner: str, revision: str) -> StoredRun
     for adapter, settings, content in frame.iter_rows():
         return StoredRunner(adapter, orjson.loads(settings or "{}"), orjson.loads(content) if content else None)
     return None
+
+
+def valued_score_keys(warehouse: Warehouse, executions: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return, by execution, the identities of what its stored scores with a value depend on (`score_key`)."""
+    frame = warehouse.frame(
+        """SELECT execution_id, list(DISTINCT score_key) FROM evaluator_scores
+           WHERE list_contains($1::VARCHAR[], execution_id) AND value IS NOT NULL AND score_key IS NOT NULL
+           GROUP BY execution_id""",
+        [list(executions)],
+    )
+    return {execution: frozenset(keys) for execution, keys in frame.iter_rows()}

@@ -101,22 +101,55 @@ CAUSES = f"""
            changed_at, sweep_id
     FROM facts ORDER BY changed_at DESC, suite, runner, case_id, repetition"""
 
+_SEEN = "concat_ws(chr(30), {0}.input, {0}.conversation, {0}.workspace, {0}.simulated_user, {0}.mocks, {0}.depends_on)"
+"""What of a case its target can see."""
+_NEEDS = f"""
+    WITH moved AS (
+        SELECT c.suite, c.runner, c.suite_revision AS before, s.newest AS after, c.suite_plans::BIGINT AS plans,
+               c.finished_at, c.sweep_id
+        FROM current_pairs c JOIN (
+            SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s
+            ON s.suite = c.suite
+        WHERE s.newest <> c.suite_revision),
+    suites_moved AS (SELECT DISTINCT suite, before, after FROM moved),
+    executing AS (
+        SELECT m.suite, m.before, m.after, count(o.case_id) = 0 AS unknown,
+               bool_or(o.case_id IS NULL OR {_SEEN.format("n")} <> {_SEEN.format("o")}) AS yes
+        FROM suites_moved m JOIN cases n ON n.suite = m.suite AND n.suite_revision = m.after
+        LEFT JOIN cases o ON o.suite = m.suite AND o.suite_revision = m.before AND o.case_id = n.case_id
+        GROUP BY m.suite, m.before, m.after),
+    evaluated AS (
+        SELECT suite, suite_revision, case_id, unnest(from_json(evaluators, '["JSON"]'))::VARCHAR AS evaluator
+        FROM cases SEMI JOIN suites_moved USING (suite)),
+    types AS (SELECT type, bool_or(graders IS NOT NULL) AS graded FROM evaluator_specs GROUP BY type),
+    grading AS (
+        SELECT m.suite, m.before, m.after, bool_or(t.graded) AS yes, bool_or(t.type IS NULL) AS unknown
+        FROM suites_moved m JOIN evaluated n ON n.suite = m.suite AND n.suite_revision = m.after
+        LEFT JOIN evaluated o ON o.suite = m.suite AND o.suite_revision = m.before AND o.case_id = n.case_id
+            AND o.evaluator = n.evaluator
+        LEFT JOIN types t ON t.type = n.evaluator ->> '$.type'
+        WHERE o.suite IS NULL GROUP BY m.suite, m.before, m.after)
+    SELECT m.suite, m.runner, 'suite' AS reason, m.plans, m.finished_at, m.sweep_id,
+           CASE WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN g.yes THEN 'graders'
+                WHEN g.unknown THEN NULL ELSE 'nothing' END
+               AS needs
+    FROM moved m LEFT JOIN executing e ON e.suite = m.suite AND e.before = m.before AND e.after = m.after
+    LEFT JOIN grading g ON g.suite = m.suite AND g.before = m.before AND g.after = m.after"""
+
 STALE_PAIRS = f"""
-    SELECT c.suite, c.runner, 'suite' AS reason, c.suite_plans::BIGINT AS plans, c.finished_at, c.sweep_id
-    FROM current_pairs c JOIN (
-        SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s ON s.suite = c.suite
-    WHERE s.newest <> c.suite_revision
+    SELECT * FROM ({_NEEDS})
     UNION ALL
-    SELECT c.suite, c.runner, 'runner', c.suite_plans::BIGINT, c.finished_at, c.sweep_id
+    SELECT c.suite, c.runner, 'runner', c.suite_plans::BIGINT, c.finished_at, c.sweep_id, 'executions'
     FROM current_pairs c JOIN (
         SELECT runner, arg_max(runner_revision, used_at) AS newest FROM runners GROUP BY runner) r
         ON r.runner = c.runner
     WHERE r.newest <> c.runner_revision
     UNION ALL
-    SELECT c.suite, c.runner, 'not carried out', s.missing, c.finished_at, c.sweep_id
+    SELECT c.suite, c.runner, 'not carried out', s.missing, c.finished_at, c.sweep_id, 'executions'
     FROM current_pairs c JOIN pair_statistics s ON s.statistics_id = c.statistics_id WHERE s.missing > 0
     UNION ALL
-    SELECT c.suite, c.runner, 'did not complete', count(*), any_value(c.finished_at), any_value(c.sweep_id)
+    SELECT c.suite, c.runner, 'did not complete', count(*), any_value(c.finished_at), any_value(c.sweep_id),
+           'executions'
     FROM current_verdicts v JOIN current_pairs c ON c.suite = v.suite AND c.runner = v.runner
     JOIN target_executions e ON e.execution_id = v.execution_id
     WHERE v.status = 'error' AND NOT e.completed AND coalesce(v.failure_class, '') NOT IN {REFUSED}

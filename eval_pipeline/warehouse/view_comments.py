@@ -235,6 +235,8 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
     "stale_pairs": {
         "reason": "suite or runner: another revision is stored; not carried out, did not complete: plans are missing",
         "plans": "Plans concerned, at most",
+        "needs": "What brings it up to date: executions, graders, or nothing that costs (scored again by itself where"
+        " Dagster's daemon runs); NULL: not known",
     },
     **{view.name: view.columns for view in QUESTION_VIEWS},
     "sweep_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},

@@ -80,7 +80,12 @@ JOBS = {
 }
 
 SCHEDULES = {"nightly_sweep": ("sweep", "0 2 * * *", "UTC", "STOPPED")}
-SENSORS = {"discover_suites": "RUNNING", "end_dead_runs": "RUNNING", "keep_leaderboards_current": "RUNNING"}
+SENSORS = {
+    "discover_suites": "RUNNING",
+    "end_dead_runs": "RUNNING",
+    "keep_free_scores_current": "RUNNING",
+    "keep_leaderboards_current": "RUNNING",
+}
 
 MAPPINGS: dict[type, str] = {
     dg.IdentityPartitionMapping: "the same partition",
@@ -183,10 +188,10 @@ def test_the_schedules_and_sensors(defs: dg.Definitions) -> None:
     assert {sensor.name: sensor.default_status.value for sensor in repository.sensor_defs} == SENSORS
 
 
-def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> None:
-    automated = [spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.automation_condition]
+def test_scores_and_leaderboards_follow_by_themselves_and_executions_never(defs: dg.Definitions) -> None:
+    automated = {spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.automation_condition}
 
-    assert automated == ["leaderboards"]
+    assert automated == {"evaluator_scores", "failure_classes", "leaderboards"}
 
 
 @pytest.mark.parametrize(
@@ -210,6 +215,39 @@ def test_the_leaderboards_follow_every_score(defs: dg.Definitions, reported: lis
         after = dg.evaluate_automation_conditions(defs, instance, cursor=before.cursor)
 
     assert after.total_requested == requested
+
+
+@pytest.mark.parametrize(
+    ("stored", "reported", "requested"),
+    [
+        pytest.param(["evaluator_scores"], ["evaluators"], True, id="edited evaluators"),
+        pytest.param(["evaluator_scores"], ["plans"], False, id="edited inputs"),
+        pytest.param(["evaluator_scores"], ["session_reports"], False, id="a new report"),
+        pytest.param([], ["evaluators"], False, id="nothing was ever scored"),
+        pytest.param(["evaluator_scores"], ["evaluators", "evaluator_scores"], False, id="a run that scored them"),
+    ],
+)
+def test_scores_follow_their_evaluators_and_executions_nothing(
+    defs: dg.Definitions, stored: list[str], reported: list[str], requested: bool
+) -> None:
+    made = {name: dg.AssetKey(name) for name in ("target_executions", "evaluator_scores", "failure_classes")}
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(str(pair_partitions.name), ["sums@echo", "more@echo"])
+        for asset in ("target_executions", "session_reports", *stored):
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition="sums@echo"))
+        before = dg.evaluate_automation_conditions(defs, instance)
+        for asset in reported:
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition="sums@echo"))
+
+        after = dg.evaluate_automation_conditions(defs, instance, cursor=before.cursor)
+        again = dg.evaluate_automation_conditions(defs, instance, cursor=after.cursor)
+
+    expected = {"sums@echo"} if requested else set()
+    assert before.total_requested == 0
+    assert after.get_requested_partitions(made["evaluator_scores"]) == expected
+    assert after.get_requested_partitions(made["failure_classes"]) == expected
+    assert after.get_requested_partitions(made["target_executions"]) == set()
+    assert again.get_requested_partitions(made["evaluator_scores"]) == set()
 
 
 def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_of_the_grid(
