@@ -113,7 +113,7 @@ class _Step:
     at: str | None = None
     texts: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
-    phases: list[str] = field(default_factory=list)
+    phases: list[str | None] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
 
@@ -125,8 +125,15 @@ class _Step:
             "reasoning_content": "\n\n".join(self.thinking) or None,
             "tool_calls": self.calls or None,
             "observation": {"results": self.results} if self.results else None,
-            "extra": {"phases": self.phases} if self.phases else None,
+            "extra": self._parts() or None,
         })  # fmt: skip
+
+    def _parts(self) -> dict[str, Any]:
+        """Return the phases of the texts, and how long each is where there are several."""
+        if not any(self.phases):
+            return {}
+        lengths = [len(text) for text in self.texts]
+        return {"phases": self.phases, **({"lengths": lengths} if len(lengths) > 1 else {})}
 
 
 class _Steps:
@@ -174,9 +181,11 @@ class _Steps:
             self._add(known({"timestamp": event.at, "source": source, "message": event.text, "extra": extra}))
             return
         step = self._open(event.at)
-        (step.thinking if event.phase == "thinking" else step.texts).append(event.text)
-        if event.phase in ("commentary", "final"):
-            step.phases.append(event.phase)
+        if event.phase == "thinking":
+            step.thinking.append(event.text)
+            return
+        step.texts.append(event.text)
+        step.phases.append(event.phase)
 
     def _call(self, event: ToolCallEvent) -> None:
         self._count += 1
@@ -195,7 +204,10 @@ class _Steps:
         answered = {result.get("source_call_id") for result in step.results}
         call = self._ids.get(event.call_id or "")
         id_ = call["tool_call_id"] if call else next((each for each in own if each not in answered), None)
-        extra = known({"is_error": event.is_error, "duration_ms": event.duration_ms, "tool": event.tool})
+        elsewhere = id_ if id_ not in own else None  # the format allows a call of the same step alone
+        extra = known({
+            "is_error": event.is_error, "duration_ms": event.duration_ms, "tool": event.tool, "call_id": elsewhere
+        })  # fmt: skip
         result = {"source_call_id": id_ if id_ in own else None, "content": event.output, "extra": extra or None}
         step.results.append(known(result))
 

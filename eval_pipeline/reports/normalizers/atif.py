@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal
 
 from eval_pipeline.reports.jsonl_records import JsonMap, amount, count, listing, mapping, parse_json, text
 from eval_pipeline.reports.model import (
@@ -27,6 +28,10 @@ from eval_pipeline.reports.model import (
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.reports.tool_kinds import usual_kind
 
+Phase = Literal["commentary", "final"]
+_BETWEEN = "\n\n"
+"""What is between the texts of one step."""
+_PHASES: Mapping[str, Phase] = {"commentary": "commentary", "final": "final"}
 _COMMAND_KEYS = ("command", "cmd", "keystrokes")
 
 
@@ -34,7 +39,7 @@ _COMMAND_KEYS = ("command", "cmd", "keystrokes")
 class AtifNormalizer:
     """A trajectory as the report of its session."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         document = _document(material)
@@ -44,14 +49,15 @@ class AtifNormalizer:
         agent, metrics = mapping(document.get("agent")), mapping(document.get("final_metrics"))
         extra = mapping(document.get("extra"))
         about, unknown = mapping(extra.get("eval_pipeline")), Counter[str]()
-        events = tuple(_with_others(steps, listing(extra.get("events")), unknown))
+        own = "eval_pipeline" in extra
+        events = tuple(_with_others(steps, listing(extra.get("events")), own, unknown))
         final = next((each.text for each in reversed(events) if _is_answer(each)), None)  # type: ignore[union-attr]
         version = text(agent.get("version"))
         return SessionReport(
             execution_id=material.execution_id,
             final_output=None if about.get("failure_class") else final,
             prompt=next((each.text for each in events if is_spoken(each, "user")), None),
-            session_id=text(document.get("session_id")),
+            session_id=_session_id(document, own),
             model=text(agent.get("model_name")),
             agent_version=None if version == "unknown" else version,
             exit_code=count(about.get("exit_code")),
@@ -69,6 +75,12 @@ class AtifNormalizer:
         )
 
 
+def _session_id(document: JsonMap, own: bool) -> str | None:
+    """Return the session's id; for a session without one this program writes that of the execution."""
+    session_id = text(document.get("session_id"))
+    return None if own and session_id == document.get("trajectory_id") else session_id
+
+
 def _document(material: RawSession) -> JsonMap:
     source = material.text("session") or material.text("stdout") or ""
     try:
@@ -77,34 +89,48 @@ def _document(material: RawSession) -> JsonMap:
         raise ValueError(f"it is no JSON: {error}") from None
 
 
-def _with_others(steps: Sequence[JsonMap], others: Sequence[Any], unknown: Counter[str]) -> Iterator[Event]:
-    """Yield the events of the steps, and after each those that no step has a place for."""
+def _with_others(steps: Sequence[JsonMap], others: Sequence[Any], own: bool, unknown: Counter[str]) -> Iterator[Event]:
+    """Yield the events of the steps, and after each those that no step has a place for. `own` is a trajectory that this
+    program wrote."""
     beside: dict[int, list[JsonMap]] = {}
     for other in map(mapping, others):
         beside.setdefault(count(other.get("after_step")) or 0, []).append(other)
     for number, step in enumerate([{}, *steps]):
-        yield from _events_of(step, number, unknown) if step else ()
+        yield from _events_of(step, number, own, unknown) if step else ()
         for other in beside.get(number, ()):
             yield from _stored({name: value for name, value in other.items() if name != "after_step"}, unknown)
 
 
-def _events_of(step: JsonMap, number: int, unknown: Counter[str]) -> Iterator[Event]:
+def _events_of(step: JsonMap, number: int, own: bool, unknown: Counter[str]) -> Iterator[Event]:
     at, source = text(step.get("timestamp")), text(step.get("source")) or "system"
     if source != "agent":
         injected = mapping(step.get("extra")).get("injected") is True
         yield MessageEvent(role=source, text=_text(step.get("message")), injected=injected, at=at, line=number)
         return
-    thinking, message = text(step.get("reasoning_content")), _text(step.get("message"))
+    thinking = text(step.get("reasoning_content"))
     if thinking:
         yield MessageEvent(role="assistant", text=thinking, phase="thinking", at=at, line=number)
     calls = [mapping(call) for call in listing(step.get("tool_calls"))]
-    if message:
-        yield MessageEvent(role="assistant", text=message, phase="commentary" if calls else "final", at=at, line=number)
+    usual: Phase | None = None if own else "commentary" if calls else "final"
+    for words, phase in _texts(_text(step.get("message")), mapping(step.get("extra")), usual):
+        yield MessageEvent(role="assistant", text=words, phase=phase, at=at, line=number)
     tools: dict[str | None, str] = {}
     for call in calls:
         yield from _call_events(call, at, number, tools, unknown)
     for result in map(mapping, listing(mapping(step.get("observation")).get("results"))):
-        yield _result_event(result, at, number, tools)
+        yield _result_event(result, at, number, {} if own else tools)
+
+
+def _texts(message: str, extra: JsonMap, usual: Phase | None) -> Iterator[tuple[str, Phase | None]]:
+    """Yield the texts of a step with their phases: several where the step tells their lengths, else the whole message
+    in its last phase."""
+    phases = [_PHASES.get(phase) if isinstance(phase, str) else None for phase in listing(extra.get("phases"))]
+    lengths = [count(length) or 0 for length in listing(extra.get("lengths"))]
+    ends = list(accumulate(lengths, lambda end, length: end + len(_BETWEEN) + length))
+    if len(phases) != len(lengths) or not ends or ends[-1] != len(message):
+        yield from [(message, phases[-1] if phases else usual)] if message else ()
+        return
+    yield from ((message[end - length : end], phase) for end, length, phase in zip(ends, lengths, phases, strict=True))
 
 
 def _call_events(
@@ -124,10 +150,11 @@ def _call_events(
 
 
 def _result_event(result: JsonMap, at: str | None, line: int, tools: Mapping[str | None, str]) -> ToolResultEvent:
-    id_, extra = text(result.get("source_call_id")), mapping(result.get("extra"))
+    extra = mapping(result.get("extra"))
+    id_ = text(result.get("source_call_id")) or text(extra.get("call_id"))
     is_error = extra.get("is_error")
     return ToolResultEvent(
-        tool=text(extra.get("tool")) or tools.get(id_) if id_ is not None else text(extra.get("tool")),
+        tool=text(extra.get("tool")) or tools.get(id_),
         call_id=id_,
         output=_text(result.get("content")),
         is_error=is_error if isinstance(is_error, bool) else None,
