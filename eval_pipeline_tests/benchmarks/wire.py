@@ -18,27 +18,34 @@ _PIECE = b'data: {"choices": [{"delta": {"content": "a word "}}]}\n\n'
 _EVERY_S = 0.5
 
 
-async def _stream(request: web.Request) -> web.StreamResponse:
-    """A stream that begins at once and has 2 pieces a second until the client leaves."""
-    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
-        while True:
-            await response.write(_PIECE)
-            await asyncio.sleep(_EVERY_S)
-    return response
+class _Provider:
+    """Streams that begin at once and have 2 pieces a second, until the client leaves or the provider ends."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while not self.ended.is_set():
+                await response.write(_PIECE)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.ended.wait(), _EVERY_S)
+        return response
 
 
 @contextlib.asynccontextmanager
 async def _provider() -> AsyncIterator[str]:
-    application = web.Application()
-    application.router.add_post("/{path:.*}", _stream)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    provider, application = _Provider(), web.Application()
+    application.router.add_post("/{path:.*}", provider.stream)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
+        provider.ended.set()  # no stream is left for the server to end
         await runner.cleanup()
 
 
