@@ -12,6 +12,7 @@ from eval_pipeline.suites.fields import CHECKOUT, CLONE, REPOSITORY
 from eval_pipeline.suites.workspace import HISTORIES, History, Repository
 
 _GITHUB_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+")
+_PATH = re.compile(r"[/~]|\.\.?(/|\Z)")
 _BY_SOURCE = ("source", "checkout", "clone")
 _BY_NAME = ("commit", "base_commit", "ancestor", "sparse")
 
@@ -41,13 +42,16 @@ def _by_name(part: WorkspaceFields) -> Repository:
     for key in _BY_SOURCE:
         if part.has(key):
             raise part.error(key, f"'{key}' goes with 'source'; beside 'repo' write commit, ancestor and sparse")
-    repo = part.needed_text("repo", "the name of a repository on GitHub, or its URL").strip()
+    repo = part.needed_text("repo", "the name of a repository on GitHub, its URL, or a path").strip()
     commit, base = part.argument("commit"), part.argument("base_commit")
     if commit is not None and base is not None and commit != base:
         raise part.error("base_commit", f"'{base}' is another commit than 'commit: {commit}'; leave one of them out")
+    on_github = _GITHUB_NAME.fullmatch(repo) and not _PATH.match(repo)
+    url, local = (f"https://github.com/{repo}.git", False) if on_github else _place(part, "repo", repo)
     return Repository(
         path=_path_below(part),
-        url=f"https://github.com/{repo}.git" if _GITHUB_NAME.fullmatch(repo) else _url(part, "repo", repo),
+        url=url,
+        local=local,
         ref=commit or base,
         ancestor=_ancestor(part),
         sparse=_sparse(part),
@@ -104,15 +108,16 @@ def _origin(part: WorkspaceFields) -> tuple[str, bool]:
     if kind is None:
         raise part.error("type", "expected one of git, local; got nothing")
     if kind == "git":
-        return _url(part, "url", part.needed_text("url", "the URL of a git repository")), False
+        return _place(part, "url", part.needed_text("url", "the URL of a git repository"))
     part.needed_text("path", "the path of a git repository")
     return str(part.location("path")), True
 
 
-def _url(part: WorkspaceFields, key: str, url: str) -> str:
+def _place(part: WorkspaceFields, key: str, url: str) -> tuple[str, bool]:
+    """Return a URL, or the path that is written in its place, and whether it is a path (relative to its file)."""
     if url.startswith("-") or "::" in url.partition("/")[0]:
         raise part.error(key, f"'{url}' is no URL of a git repository")
-    return url
+    return (str(part.location(key)), True) if _PATH.match(url) else (url, False)
 
 
 def _path_below(part: WorkspaceFields) -> str:

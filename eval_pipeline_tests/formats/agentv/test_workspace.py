@@ -158,6 +158,23 @@ def test_a_local_repository_is_found_from_the_suite() -> None:
     assert repository.url == str(Path("../origin").resolve())
 
 
+@pytest.mark.parametrize("written", ["repo: ../origin", "source: {type: git, url: ../origin}"])
+def test_a_path_in_place_of_a_url_begins_in_the_folder_of_the_suite(written: str) -> None:
+    (repository,) = read(f"repos: [{{path: r, {written}}}]").repositories
+
+    assert (repository.local, repository.url) == (True, str(Path("../origin").resolve()))
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("owner/name", "https://github.com/owner/name.git"), ("file:///srv/x", "file:///srv/x"), ("a@b:x", "a@b:x")],
+)
+def test_a_name_or_a_url_is_no_path(name: str, url: str) -> None:
+    (repository,) = read(f"repos: [{{path: r, repo: '{name}'}}]").repositories
+
+    assert (repository.local, repository.url) == (False, url)
+
+
 def test_a_workspace_file_has_paths_and_hooks_of_its_own_folder() -> None:
     a_file("shared/start/a.txt")
     a_file("shared/ws.yaml", "{template: ./start, hooks: {before_all: {command: 'node ${{TOOL}}'}}}")
