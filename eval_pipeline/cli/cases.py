@@ -122,7 +122,10 @@ def _why_none(stored: Sequence[StoredCase], cases: Sequence[StoredCase]) -> str:
         return f"there are only {counted(len(cases), 'case')}: --skip less"
     if stored:
         return f"none of {counted(len(stored), 'test case')} matches these options"
-    return "no test cases with simulated users here; eval-pipeline cases import FILE --into suites/cases.json adds some"
+    return (
+        "no files of test cases here: simulated users of other suites run, but cases lists and edits only files with a "
+        "test case each, lists of them, and exports; eval-pipeline cases import FILE --into suites/cases.json adds some"
+    )
 
 
 def _short(name: Any, most: int | None) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import Layout, print_line, print_rows
+from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.differences import MISSING, SetupChange, ValueChange, setup_changes
 from eval_pipeline.leaderboards.regressions import (
     Regression,
@@ -172,8 +173,12 @@ def _value_part(change: ValueChange) -> str:
 
 
 def _short(value: Any) -> str:
-    text = "not set" if value is MISSING or value is None else str(value)
+    text = "not set" if value is MISSING or value is None else _text(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _text(value: Any) -> str:
+    return to_json(value).decode() if isinstance(value, Mapping | list) else str(value)
 
 
 def _suite_part(change: SetupChange) -> Iterator[str]:

@@ -160,9 +160,12 @@ def case_change(old: Iterable[str], new: Iterable[str]) -> CaseChange:
 
 
 def setup_change(old: Setup, new: Setup) -> SetupChange:
-    """Return what changed between two setups."""
+    """Return what changed between two setups. The graders are those of evaluators that graded on both sides: where
+    nothing was graded, nothing is known of the grader."""
+    both = old.graders.keys() & new.graders.keys()
     sides = [
-        {"model": each.model, "settings": dict(each.settings), "graders": dict(each.graders),
+        {"model": each.model, "settings": dict(each.settings),
+         "graders": {name: value for name, value in each.graders.items() if name in both},
          "simulator": ", ".join(each.simulators) or None}
         for each in (old, new)
     ]  # fmt: skip

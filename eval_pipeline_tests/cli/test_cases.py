@@ -304,7 +304,7 @@ def test_a_list_of_nothing_says_why_and_names_files_that_cannot_be_read(tmp_path
     write(tmp_path / "suites/billing.json", [REFUND])
     none = project("cases", "list", "--status", "archived")
 
-    assert "no test cases with simulated users here" in empty.text
+    assert "no files of test cases here" in empty.text
     assert "unreadable: suites/broken.json:1: not valid JSON" in broken.text
     assert (document["count"], len(document["unreadable"])) == (0, 1)
     assert "none of 1 test case matches these options" in none.text
