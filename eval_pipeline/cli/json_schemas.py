@@ -13,10 +13,15 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
+from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.runner_arms import ARMS
 from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
+from eval_pipeline.executions.tool_sets import IMPLEMENTATION, TERMINATING
+from eval_pipeline.executions.tools import TOOLS
+from eval_pipeline.llm.wires import WIRES
 from eval_pipeline.plugins import Registry
+from eval_pipeline.reports.normalize import NORMALIZERS
 from eval_pipeline.scores.arguments import argument_fields
 from eval_pipeline.scores.evaluate import EVALUATORS, argument_adapter
 from eval_pipeline.suites.fields import EVALUATOR, suite_fields
@@ -27,6 +32,12 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PLACEHOLDER = {"type": "string", "pattern": r"\{\{.*\}\}"}
 _SCALARS = frozenset({"number", "integer", "boolean"})
 _COMPOUND = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "if", "oneOf"})
+_NAMES_OF_PARTS: Mapping[str, Mapping[str, Registry[Any]]] = {
+    "agent": {"agent": AGENTS},
+    "chat": {"wire": WIRES},
+    "command": {"format": NORMALIZERS},
+}
+"""The settings of adapters that name a part of a registry."""
 _EVALUATOR_REFERENCE = {"$ref": "#/$defs/evaluator"}
 
 
@@ -171,13 +182,47 @@ def _settings(adapter: str) -> Schema:
     where its arms have them."""
     schema = runner_fields(adapter).json_schema()
     required = schema.pop("required", [])
+    properties = schema["properties"]
+    for name, registry in _NAMES_OF_PARTS.get(adapter, {}).items():
+        properties[name] = _name_in(registry, properties[name])
+    if adapter == "chat":
+        properties["tools"] = {**properties["tools"], "items": _tool()}
     return {
         "description": described(ADAPTERS.get(adapter)),
-        "properties": schema["properties"],
+        "properties": properties,
         "additionalProperties": schema["additionalProperties"],
         "if": {"not": {"anyOf": [{"required": ["use"]}, {"required": [ARMS]}]}},
         "then": {"required": required},
     }
+
+
+def _name_in(registry: Registry[Any], setting: Schema) -> Schema:
+    """A setting whose value is a name in a registry, or a placeholder."""
+    names = [spelling for name in registry.names() for spelling in _spellings(name)]
+    kept = {key: value for key, value in setting.items() if key != "type"}
+    return {**kept, "anyOf": [{"enum": names}, _PLACEHOLDER]}
+
+
+def _tool() -> Schema:
+    """A tool of a model: its declaration is the provider's; what carries out its calls is ours."""
+    kinds = {name: TOOLS.get(name).settings.json_schema() for name in TOOLS.names()}
+    implementation = {
+        "description": "What carries out the calls.",
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": {"enum": list(kinds)}},
+        "allOf": [_when("type", [name], _implementation(settings)) for name, settings in kinds.items()],
+    }
+    terminating = {"description": "Whether a call ends the conversation.", "type": "boolean"}
+    return {"properties": {IMPLEMENTATION: implementation, TERMINATING: terminating}}
+
+
+def _implementation(settings: Schema) -> Schema:
+    """What an implementation of one type may hold."""
+    kept: Schema = {
+        key: settings[key] for key in ("description", "required", "additionalProperties") if key in settings
+    }
+    return {**kept, "properties": {"type": {}, **settings["properties"]}}
 
 
 # Shared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from eval_pipeline.parsing.tables import (
     WHOLE,
     Field,
     FieldTable,
+    Kind,
     either,
     list_of,
     mapping_of,
@@ -52,10 +54,12 @@ PRICES = FieldTable(
     ),
     "Prices from which cost is computed where the target reports none.",
 )
+RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = Kind("a text", {"type": "string", "pattern": f"^{RUNNER_NAME.pattern}$"}, TEXT.read)
 RUNNER = FieldTable(
     "runner",
     (
-        Field("name", TEXT, "The name of the runner: letters, digits, `.`, `_` and `-`.", required=True),
+        Field("name", _NAME, "The name of the runner: letters, digits, `.`, `_` and `-`.", required=True),
         Field("adapter", TEXT, "What drives the runner.", required=True),
         Field("use", TEXT, "Another runner of the file whose settings this one takes over."),
         Field("tags", TEXTS, "Labels to select runners by."),

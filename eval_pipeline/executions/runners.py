@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,6 @@ from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.plugins import names_in_group
 
-RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 LONGEST_CHAIN = 10
 _AGENTS = "eval_pipeline.agents"
 _OWN_KEYS = frozenset({"name", "description", ARMS})
@@ -149,7 +147,7 @@ def _name_error(raw: Any, index: int, source: Source, format_: RunnersFormat) ->
     if not isinstance(raw, Mapping):
         return source.error(at, f"expected a {format_.expected_entry}")
     name = raw.get("name")
-    if not isinstance(name, str) or not RUNNER_NAME.match(name):
+    if not isinstance(name, str) or not runner_fields.RUNNER_NAME.fullmatch(name):
         return source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
     return None
 

@@ -95,6 +95,13 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 ENTRY = ("tests", 0, "assertions", 0)
+AGENT = {"name": "r", "adapter": "agent", "agent": "claude_code"}
+CHAT = {"name": "r", "adapter": "chat", "model": "m"}
+
+
+def with_tool(implementation: dict[str, Any]) -> dict[str, Any]:
+    """A runners file with a model that has a tool."""
+    return {"runners": [CHAT | {"tools": [{"function": {"name": "t"}, "implementation": implementation}]}]}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +120,13 @@ ENTRY = ("tests", 0, "assertions", 0)
         pytest.param("runners", changed(RUNNERS, ("runners", 0, "adapter"), "comand"), id="adapter"),
         pytest.param("runners", {"runners": [{"name": "r", "adapter": "chat"}]}, id="missing setting"),
         pytest.param("runners", changed(RUNNERS, ("runners", 0, "retries"), {"max": 1}), id="field of retries"),
+        pytest.param("runners", changed(RUNNERS, ("runners", 0, "format"), "comand"), id="normalizer"),
+        pytest.param("runners", changed(RUNNERS, ("runners", 0, "name"), "a b"), id="name of a runner"),
+        pytest.param("runners", {"runners": [AGENT | {"agent": "cluade"}]}, id="agent"),
+        pytest.param("runners", {"runners": [CHAT | {"wire": "opnai"}]}, id="wire"),
+        pytest.param("runners", with_tool({"type": "htp"}), id="implementation of a tool"),
+        pytest.param("runners", with_tool({"type": "http", "ulr": "u"}), id="setting of a tool"),
+        pytest.param("runners", with_tool({"type": "http"}), id="missing setting of a tool"),
         pytest.param("runners", {"runner": []}, id="runners file without runners"),
         pytest.param("project", {"defaults": {"grade": "j"}}, id="field of defaults"),
         pytest.param("project", {"suits": []}, id="field of a project"),
@@ -127,6 +141,10 @@ def test_a_mistake_is_caught(kind: str, document: object) -> None:
     [
         pytest.param("suite", SUITE, id="suite"),
         pytest.param("runners", RUNNERS, id="runners"),
+        pytest.param("runners", {"runners": [AGENT]}, id="an agent by another spelling"),
+        pytest.param("runners", {"runners": [CHAT | {"wire": "${{ WIRE }}"}]}, id="a placeholder for a name"),
+        pytest.param("runners", {"runners": [CHAT | {"tools": ["end_call"]}]}, id="a tool by name"),
+        pytest.param("runners", with_tool({"type": "http", "url": "u", "timeout_s": 3}), id="a tool"),
         pytest.param("suite", changed(SUITE, ENTRY, "is polite"), id="a text as criterion"),
         pytest.param("suite", changed(SUITE, ENTRY, {"include": "quick"}), id="a template"),
         pytest.param("suite", changed(SUITE, ENTRY, {"type": "polite", "least": 1}), id="an author's own script"),
