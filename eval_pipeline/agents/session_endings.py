@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eval_pipeline.agents.session_entries import CallReader, Entry, EntryReader, with_final_message
-from eval_pipeline.agents.session_events import detected_skills, within, without_result
+from eval_pipeline.agents.session_events import detected_skills, failure_without_result, within, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,
@@ -19,7 +19,6 @@ from eval_pipeline.failures import (
     MODEL_REJECTED,
     RATE_LIMITED,
     SERVER_ERROR,
-    TARGET_CRASH,
     TARGET_ERROR,
     TIMEOUT,
     FailureClass,
@@ -75,7 +74,7 @@ def failed(error: str, *, status: int | None = None, failure: FailureClass | Non
 
 def cut_short(*, printed: bool, stderr: str | None) -> Ending:
     """The ending of a session that stops in the middle of its work."""
-    return Ending(failure=TARGET_CRASH, error=without_result(printed, stderr))
+    return Ending(failure=failure_without_result(stderr), error=without_result(printed, stderr))
 
 
 def status_in_text(error: str) -> int | None:

@@ -6,17 +6,22 @@ Code for one CLI's records is in that CLI's folder.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Protocol
 
+from eval_pipeline.failures import MODEL_REJECTED, TARGET_CRASH, FailureClass
 from eval_pipeline.reports.endings import WITHOUT_RESULT
 from eval_pipeline.reports.jsonl_records import JsonMap, first, text
 from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, FileWriteEvent, SkillEvent, Strength
 
 _SKILL_FILE = "SKILL.md"
 _STRENGTHS: tuple[Strength, ...] = ("explicit", "strong", "medium")
+_REFUSED_MODEL = re.compile(
+    r"Cannot use this model|ProviderModelNotFoundError|Model not found:|model is not supported", re.IGNORECASE
+)
 _SHOWN_STDERR = 300
 
 
@@ -102,6 +107,11 @@ def detected_skills(events: Iterable[Event]) -> tuple[DetectedSkill, ...]:
         )
         for skill, of_skill in signs.items()
     )
+
+
+def failure_without_result(stderr: str | None) -> FailureClass:
+    """Return the failure class of a session without a result: its CLI refused the model, or it crashed."""
+    return MODEL_REJECTED if _REFUSED_MODEL.search(stderr or "") else TARGET_CRASH
 
 
 def without_result(printed: bool, stderr: str | None) -> str:

@@ -98,10 +98,12 @@ def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
 
 
 def settings_problems(suites: Iterable[Suite], project: Project) -> Iterator[InputError]:
-    """Yield what is wrong with the settings of some suites."""
+    """Yield what is wrong with the settings of some suites, or with their baselines."""
     for suite in suites:
         try:
-            read_settings(raw_settings(suite, project), suite)
+            settings = read_settings(raw_settings(suite, project), suite)
+            if settings is not None:
+                BaselineFile(settings.file)
         except InputError as error:
             yield error
 

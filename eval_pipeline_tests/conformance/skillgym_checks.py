@@ -16,6 +16,7 @@ from eval_pipeline import Case, EvaluatorSpec, SessionReport, ToolCallEvent, par
 from eval_pipeline.reports.model import CommandEvent, DetectedSkill, Event, FileReadEvent
 from eval_pipeline.scores.assertions.failed_checks import class_of, collecting, questions_of
 from eval_pipeline.scores.evaluate import bind, evaluate
+from eval_pipeline.scores.javascript_regex import compile_javascript
 from eval_pipeline.scores.model import Subject
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -24,6 +25,7 @@ FILES = ("assertions", "oracle_assertions")
 PARSING = "oracle_parse_command"
 _GROUPS = {"skills": "skills", "commands": "commands", "fileReads": "file_reads", "toolCalls": "tool_calls",
            "output": "output"}  # fmt: skip
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 _NUMBERED = ("count", "at_least", "at_most")
 _PARSED = ("executable", "positionals", "options", "endOfOptions", "normalizedFromShell")
 
@@ -133,7 +135,7 @@ def _python(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "$regex" in value:
-        return re.compile(value["$regex"], re.IGNORECASE if "i" in value["flags"] else 0)
+        return _pattern(value["$regex"], value.get("flags", ""))
     if "$commandMatcher" in value:
         return _built(value["$commandMatcher"])
     if "$predicate" in value:
@@ -142,13 +144,21 @@ def _python(value: Any) -> Any:
     return {names.get(name, name): _python(item) for name, item in value.items()}
 
 
+def _pattern(pattern: str, flags: str) -> Any:
+    """Return a pattern as a suite in Python has it; one that only JavaScript reads as it is read there."""
+    try:
+        return re.compile(pattern, sum(_FLAGS[flag] for flag in set(flags) & _FLAGS.keys()))
+    except re.error:
+        return compile_javascript(pattern, flags)
+
+
 def _built(parts: Mapping[str, Any]) -> Any:
-    builder = eval_pipeline.command(parts.get("executable")).args(*map(_python, parts.get("positionals", ())))
+    builder = eval_pipeline.command(_python(parts.get("executable"))).args(*map(_python, parts.get("positionals", ())))
     for name, values in parts.get("options", {}).items():
         for value in values if isinstance(values, list) else [values]:
             builder.option(name, _python(value))
     builder = builder.end_of_options() if parts.get("endOfOptions") else builder
-    return builder.strict() if parts.get("strict") else builder
+    return builder.strict() if parts.get("strict") or parts.get("exact") else builder
 
 
 def _predicate(fact: Mapping[str, Any]) -> Any:
@@ -196,13 +206,14 @@ def _yaml(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "$regex" in value:
-        return {"regex": value["$regex"], "flags": value["flags"]}
+        return {"regex": value["$regex"], "flags": value.get("flags", "")}
     if "$commandMatcher" in value:
         return _yaml(value["$commandMatcher"])
     if "where" in value:
         fact = value["where"]["$predicate"]
         argument = fact["equals"] if "equals" in fact else {"regex": fact["regex"]}
-        return {"tool": _yaml(value["tool"]), "args": {fact["arg"]: argument}}
+        tool = {"tool": _yaml(value["tool"])} if "tool" in value else {}
+        return {**tool, "args": {fact["arg"]: argument}}
     names = {"endOfOptions": "end_of_options"}
     return {names.get(name, name): _yaml(item) for name, item in value.items()}
 

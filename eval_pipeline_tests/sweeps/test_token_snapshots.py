@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from eval_pipeline import InputError, Suite
-from eval_pipeline.sweeps.snapshots import BaselineFile, Snapshot, SnapshotSettings, compare, lower_bound, read_settings
+from eval_pipeline.sweeps.project import Project
+from eval_pipeline.sweeps.snapshots import (
+    BaselineFile,
+    Snapshot,
+    SnapshotSettings,
+    compare,
+    lower_bound,
+    read_settings,
+    settings_problems,
+)
 from eval_pipeline.warehouse.token_usages import Answer
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -115,6 +124,10 @@ def test_a_file_that_is_no_baseline_is_an_error_with_its_path(tmp_path: Path, te
         take(tmp_path, 100)
 
     assert problem in str(raised.value)
+    suite = Suite(name="s", path=tmp_path / "s.py", format="x", revision="r", cases=())
+    settings = {"tolerance": {"absolute": 1}}
+    project = Project(root=tmp_path, suites=(), runners=None, data=tmp_path / "data", snapshots=settings)
+    assert [str(error) for error in settings_problems([suite], project)] == [str(raised.value)]
 
 
 @pytest.mark.parametrize(

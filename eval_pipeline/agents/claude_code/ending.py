@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.agents.claude_code.records import error_status, is_api_error, message_text, status_in_text
-from eval_pipeline.agents.session_events import without_result
+from eval_pipeline.agents.session_events import failure_without_result, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,
@@ -18,7 +18,6 @@ from eval_pipeline.failures import (
     MODEL_REJECTED,
     RATE_LIMITED,
     SERVER_ERROR,
-    TARGET_CRASH,
     TARGET_ERROR,
     TIMEOUT,
     TRUNCATED,
@@ -81,7 +80,7 @@ def last_result(records: Sequence[Record]) -> JsonMap:
 def ending_of(result: JsonMap, records: Sequence[Record], *, printed: bool, stderr: str | None) -> Ending:
     """Return the ending by the `result` record and the records of messages."""
     if not result:
-        return Ending(result, failure=TARGET_CRASH, error=without_result(printed, stderr))
+        return Ending(result, failure=failure_without_result(stderr), error=without_result(printed, stderr))
     if result.get("is_error") is not True and not str(result.get("subtype")).startswith("error"):
         return Ending(result, final_output=_answer(result))
     error = _error_text(result, records)

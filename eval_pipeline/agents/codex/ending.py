@@ -8,7 +8,7 @@ from typing import Any
 
 from eval_pipeline.agents.codex.steps import status_in
 from eval_pipeline.agents.codex.thread import Thread
-from eval_pipeline.agents.session_events import without_result
+from eval_pipeline.agents.session_events import failure_without_result, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,
@@ -17,7 +17,6 @@ from eval_pipeline.failures import (
     MODEL_REJECTED,
     RATE_LIMITED,
     SERVER_ERROR,
-    TARGET_CRASH,
     TIMEOUT,
     TRUNCATED,
     FailureClass,
@@ -69,7 +68,7 @@ def ending_of(thread: Thread, usage: Usage, *, printed: bool, stderr: str | None
         return Ending(usage, final_output=content if content and content.strip() else None)
     known = usage if usage.input_tokens or usage.output_tokens else Usage()
     if thread.ending is None and thread.error is None:
-        return Ending(known, failure=TARGET_CRASH, error=without_result(printed, stderr))
+        return Ending(known, failure=failure_without_result(stderr), error=without_result(printed, stderr))
     error = thread.error or "the turn failed"
     return Ending(known, failure=_failure(error, thread), error=error)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from eval_pipeline.agents.copilot.records import TURNING_POINTS, data_of, error_status, is_by_main_agent
 from eval_pipeline.agents.copilot.usage import call_usages
-from eval_pipeline.agents.session_events import without_result
+from eval_pipeline.agents.session_events import failure_without_result, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,
@@ -17,7 +17,6 @@ from eval_pipeline.failures import (
     MODEL_REJECTED,
     RATE_LIMITED,
     SERVER_ERROR,
-    TARGET_CRASH,
     TARGET_ERROR,
     TIMEOUT,
     TRUNCATED,
@@ -60,11 +59,11 @@ def ending_of(records: Sequence[Record], printed: Sequence[Record], stderr: str 
         return _failed_ending(last)
     result = next((row.value for row in reversed(printed) if row.type == "result"), {})
     if (printed and not result and not _is_final(last)) or last is None:
-        return Ending(failure=TARGET_CRASH, error=without_result(bool(records), stderr))
+        return Ending(failure=failure_without_result(stderr), error=without_result(bool(records), stderr))
     if result.get("exitCode") not in (None, 0):
         return Ending(failure=TARGET_ERROR, error=f"the session ended with exit code {result['exitCode']}")
     if last.type != "assistant.message" or (not result and listing(data_of(last).get("toolRequests"))):
-        return Ending(failure=TARGET_CRASH, error=without_result(True, stderr))
+        return Ending(failure=failure_without_result(stderr), error=without_result(True, stderr))
     if any(usage.get("finishReason") == "length" for usage in call_usages(records)[-1:]):
         return Ending(failure=TRUNCATED, error="the answer was cut by the token limit")
     answer = text(data_of(last).get("content"))

@@ -20,6 +20,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     surrounding_question,
     user_line,
 )
+from eval_pipeline.scores.assertions.matching import Pattern
 
 Explain = str | Mapping[str, Any] | Callable[..., str | None] | None
 """The question of a failed check: a text, a mapping with `question`, or a function of the facts of the failure."""
@@ -202,6 +203,14 @@ class Output(_Group):
         self._require(checks.output_not_empty(report), message, explain, report)
 
 
+def _search(pattern: str | Pattern, text: str) -> bool:
+    return bool(re.search(pattern, text) if isinstance(pattern, str) else pattern.search(text))
+
+
+def _shown(pattern: str | Pattern) -> str:
+    return repr(pattern if isinstance(pattern, str) else pattern.pattern)
+
+
 class Soft:
     """Checks whose failures are collected: `soft.skills.has(…)`, `soft(condition, message)`, `with soft: assert …`."""
 
@@ -224,10 +233,26 @@ class Soft:
         if actual != expected:
             keep_soft(CheckFailed(message or f"Expected {expected!r}, got {actual!r}"))
 
-    def match(self, text: str, pattern: str | re.Pattern[str], message: str | None = None) -> None:
+    deep_equal = equal
+
+    def not_equal(self, actual: object, expected: object, message: str | None = None) -> None:
+        """Require that two values are not equal."""
+        if actual == expected:
+            keep_soft(CheckFailed(message or f"Expected anything but {expected!r}"))
+
+    def match(self, text: str, pattern: str | Pattern, message: str | None = None) -> None:
         """Require that a pattern matches anywhere in a text."""
-        if not re.search(pattern, text):
-            keep_soft(CheckFailed(message or f"Expected a text matching {pattern!r}, got {text!r}"))
+        if not _search(pattern, text):
+            keep_soft(CheckFailed(message or f"Expected a text matching {_shown(pattern)}, got {text!r}"))
+
+    def does_not_match(self, text: str, pattern: str | Pattern, message: str | None = None) -> None:
+        """Require that a pattern matches nowhere in a text."""
+        if _search(pattern, text):
+            keep_soft(CheckFailed(message or f"Expected no text matching {_shown(pattern)}, got {text!r}"))
+
+    def fail(self, message: str = "assertion failed") -> None:
+        """Fail."""
+        keep_soft(CheckFailed(message))
 
     def __enter__(self) -> Soft:
         return self

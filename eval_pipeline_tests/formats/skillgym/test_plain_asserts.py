@@ -65,6 +65,13 @@ FAILURES = {
     "a module of the folder": ("word_is(ctx.final_output(), 'x')", "Observed: text = '2 apples', word = 'x'"),
     "soft": ("with soft: assert ctx.final_output() == 'x'", "1. assertion failed: ctx.final_output() == 'x'. Observed"),
     "a message of its own": ("assert ctx.final_output() == 'x', 'mine'", "mine"),
+    "words of soft": (
+        "soft.equal(1, 2); soft.not_equal(3, 3); soft.deep_equal([1], [2]); soft.match('a', 'b'); "
+        "soft.does_not_match('ab', re.compile('b')); soft.fail('mine')",
+        "6 assertion failures collected during case execution:\n1. Expected 2, got 1\n2. Expected anything but 3\n"
+        "3. Expected [2], got [1]\n4. Expected a text matching 'b', got 'a'\n"
+        "5. Expected no text matching 'b', got 'ab'\n6. mine",
+    ),
     "a long text": ("text = 'a' * 1_000\n    assert text == 3", f"text = '{'a' * 299}… (702 more characters)"),
     "two long texts": (
         "text, other = 'a' * 900 + 'b', 'a' * 900 + 'c'\n    assert text == other",
