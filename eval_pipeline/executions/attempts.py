@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from eval_pipeline.executions.model import (
     WorkspaceTrace,
 )
 from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
+from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates
 from eval_pipeline.executions.threads import in_thread, is_interruption
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TARGET_CRASH, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
@@ -96,13 +98,26 @@ class PlanState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnvironment:
     """Dependencies of attempts beside the runner: the folder of an execution's files, workspaces, conversations, and
-    `ending`, which returns the failure that a target's own output reports, if any; `pauses` of providers."""
+    `ending`, which returns the failure that a target's own output reports, if any; `pauses` of providers,
+    and `gates`, their limits."""
 
     folder_of: Callable[[Plan], Path]
     workspaces: Workspaces | None = None
     conversations: Conversations | None = None
     ending: Ending | None = None
     pauses: Pauses = NO_PAUSES
+    gates: ProviderGates = NO_GATES
+
+
+class _Stopwatch:
+    """A clock without the time that calls of one attempt waited for their provider's limits."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self.stopped_s = 0.0
+
+    def __call__(self) -> float:
+        return self._monotonic() - self.stopped_s
 
 
 class Attempts:
@@ -125,9 +140,10 @@ class Attempts:
         except TargetFailure as unprepared:
             state.attempts.append(attempt_record(self._clock.now(), 0.0, unprepared))
             return unprepared
-        started_at, started = self._clock.now(), self._clock.monotonic()
-        result = await self._try(state)
-        duration_ms = (self._clock.monotonic() - started) * 1000
+        started_at, stopwatch = self._clock.now(), _Stopwatch(self._clock.monotonic)
+        started = stopwatch()
+        result = await self._try(state, stopwatch)
+        duration_ms = (stopwatch() - started) * 1000
         failure = result if isinstance(result, TargetFailure) else None
         state.attempts.append(attempt_record(started_at, duration_ms, failure))
         return result
@@ -189,7 +205,7 @@ class Attempts:
         except OSError as error:
             raise TargetFailure(WORKSPACE, f"the workspace cannot be created: {error}") from error
 
-    async def _try(self, state: PlanState) -> RawExecution | TargetFailure:
+    async def _try(self, state: PlanState, stopwatch: _Stopwatch) -> RawExecution | TargetFailure:
         case, number = state.plan.case, len(state.attempts) + 1
         call = Call(
             plan=state.plan,
@@ -201,11 +217,11 @@ class Attempts:
             seed=state.plan.seed,
         )
         if not case.is_conversation or self._environment.conversations is None:
-            return await self._call(call)
-        return await self._converse(call, state, self._environment.conversations)
+            return await self._call(stopwatch, call)
+        return await self._converse(call, state, self._environment.conversations, stopwatch)
 
     async def _converse(
-        self, call: Call, state: PlanState, conversations: Conversations
+        self, call: Call, state: PlanState, conversations: Conversations, stopwatch: _Stopwatch
     ) -> RawExecution | TargetFailure:
         """Hold the conversation, or go on with the one that an earlier attempt began.
 
@@ -217,15 +233,19 @@ class Attempts:
             state.talk = Talk.open(call, conversations, logged=first, keeps_state=stateful)
         before = len(state.talk.so_far)
         try:
-            return await converse(call, self._call, conversations, self._clock.monotonic, state.talk)
+            return await converse(call, partial(self._call, stopwatch), conversations, stopwatch, state.talk)
         finally:
             if len(state.talk.so_far) > before:
                 state.progress = len(state.attempts)
 
-    async def _call(self, call: Call) -> RawExecution | TargetFailure:
-        """Call the target, and count whether it refused. Each turn of a conversation is a call that counts."""
-        token = self._limit.record_start()
-        result = await self._execute_timed(call)
+    async def _call(self, stopwatch: _Stopwatch, call: Call) -> RawExecution | TargetFailure:
+        """Call the target when its provider's turn comes, and count whether it refused. Each turn of a conversation is
+        a call that counts."""
+        before = stopwatch()
+        async with self._environment.gates.turn(self._runner):
+            stopwatch.stopped_s += stopwatch() - before
+            token = self._limit.record_start()
+            result = await self._execute_timed(call)
         failure = result if isinstance(result, TargetFailure) else None
         refused = failure is not None and failure.failure is RATE_LIMITED
         requested_s = (failure.retry_after_s if failure is not None else None) or 0.0

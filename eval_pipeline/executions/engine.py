@@ -34,6 +34,7 @@ from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, limit_of
+from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates
 from eval_pipeline.failures import ADAPTER, STOPPED, TIMEOUT
 from eval_pipeline.parsing.redacted_files import redact_files
 from eval_pipeline.parsing.redaction import redact
@@ -79,7 +80,7 @@ class Engine:
     None. `falls_back(plan)` returns whether fallbacks are called when the runner failed. `hold(plan)` returns what to
     wait for before a plan begins (it is then called again), None when it may begin. `ending(plan, raw)` returns the
     failure that a target's output reports, where its exit code does not show it.
-    `pauses` are those that providers asked of anyone.
+    `pauses` are those that providers asked of anyone, `gates` the limits that are set for providers.
     Without `batches` even a target that takes batches gets its cases one by one.
     """
 
@@ -99,6 +100,7 @@ class Engine:
         conversations: Conversations | None = None,
         ending: Ending | None = None,
         pauses: Pauses = NO_PAUSES,
+        gates: ProviderGates = NO_GATES,
     ) -> None:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
@@ -107,7 +109,12 @@ class Engine:
         self.hold = hold
         self.batches = batches
         self.environment = AttemptEnvironment(
-            folder_of=folder_of, workspaces=workspaces, conversations=conversations, ending=ending, pauses=pauses
+            folder_of=folder_of,
+            workspaces=workspaces,
+            conversations=conversations,
+            ending=ending,
+            pauses=pauses,
+            gates=gates,
         )
         self.clock = clock or Clock.real()
         self.started = on_start

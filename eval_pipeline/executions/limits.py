@@ -24,6 +24,11 @@ CONGESTED_SHARE = 0.2
 CALM_SHARE = 0.1
 EARLY_REFUSALS = 5
 GROWTH = 0.05
+MOST_FOR_OTHERS = 0.25
+"""The largest share by which the refusals of another process shrink a limit."""
+OWN_EVIDENCE_S = 3.0
+"""For so long after a limit shrank by refusals of its own, those of others do not shrink it."""
+NEVER_SLOWED = (0, 0.0)
 
 
 class StartToken(NamedTuple):
@@ -35,7 +40,9 @@ class StartToken(NamedTuple):
 
 class AdaptiveLimit:
     """A semaphore whose size follows the provider's refusals. `clock` returns seconds, `paused_until` when a pause ends
-    that others were asked for, and `sharers` how many processes share the ceiling."""
+    that others were asked for, and `sharers` how many processes share the ceiling. `slow` tells other processes which
+    share was refused when the limit shrinks, `slowed` returns the number of the last such report of another process,
+    and its share."""
 
     def __init__(
         self,
@@ -44,12 +51,17 @@ class AdaptiveLimit:
         start: int = START,
         paused_until: Callable[[], float] = lambda: -math.inf,
         sharers: Callable[[], int] = lambda: 1,
+        slow: Callable[[float], None] = lambda share: None,
+        slowed: Callable[[], tuple[int, float]] = lambda: NEVER_SLOWED,
     ) -> None:
         self.ceiling = max(1, ceiling)
         self.limit = float(min(self.ceiling, start))
         self._clock = clock
         self._paused_until = paused_until
         self._sharers = sharers
+        self._slow, self._slowed = slow, slowed
+        self._seen = NEVER_SLOWED[0]
+        self._shrunk_at = -math.inf
         self._in_use = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._slow_start = True
@@ -61,6 +73,7 @@ class AdaptiveLimit:
     async def acquire(self) -> None:
         """Wait for a slot."""
         while True:
+            self._follow_others()
             pause = max(self._resume_at, self._paused_until()) - self._clock()
             if pause > 0:
                 await asyncio.sleep(pause)
@@ -111,8 +124,21 @@ class AdaptiveLimit:
     def _shrink(self, share: float) -> None:
         self.limit = max(1.0, self.limit * (1 - share))
         self._slow_start = False
-        self._resume_at = self._clock() + self._retry_after_s
+        self._shrunk_at = self._clock()
+        self._resume_at = self._shrunk_at + self._retry_after_s
+        self._slow(share)
         self._new_window()
+
+    def _follow_others(self) -> None:
+        """Shrink where another process was refused: the provider is the same, and this one would be next."""
+        number, share = self._slowed()
+        if number in (NEVER_SLOWED[0], self._seen):
+            return
+        self._seen = number
+        if self._clock() - self._shrunk_at > OWN_EVIDENCE_S:
+            self.limit = max(1.0, self.limit * (1 - min(share, MOST_FOR_OTHERS)))
+            self._slow_start = False
+            self._new_window()
 
     def _grow(self) -> None:
         larger = self.limit * 2 if self._slow_start else self.limit + max(1.0, self.limit * GROWTH)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from eval_pipeline.executions.limits import AdaptiveLimit
+from eval_pipeline.executions.limits import NEVER_SLOWED, AdaptiveLimit
 from eval_pipeline.executions.model import Runner
 
 _ADDRESSES = ("base_url", "url", "endpoint")
@@ -29,6 +29,14 @@ class Pauses(Protocol):
         """Note that this process uses a runner; return how many processes do, this one included."""
         ...
 
+    def slow(self, provider: str, share: float) -> None:
+        """Note that a provider refused this share of the calls of this process, without saying for how long."""
+        ...
+
+    def slowed(self, provider: str) -> tuple[int, float]:
+        """Return the number of the last such report of another process, and its share; 0 without one."""
+        ...
+
 
 class NoPauses:
     """Each runner keeps its own pauses: nobody else calls its provider."""
@@ -42,17 +50,29 @@ class NoPauses:
     def sharers(self, runner: str) -> int:
         return 1
 
+    def slow(self, provider: str, share: float) -> None:
+        pass
+
+    def slowed(self, provider: str) -> tuple[int, float]:
+        return NEVER_SLOWED
+
 
 NO_PAUSES = NoPauses()
 
 
 def limit_of(runner: Runner, most: int, clock: Callable[[], float], pauses: Pauses) -> AdaptiveLimit:
     """Return the limit of a runner's attempts in this process. A pause of its provider holds back all processes, and
-    they share what the runner itself sets as its `concurrency`; other limits are of each process."""
-    paused_until = partial(pauses.until, provider_of(runner))
-    if runner.concurrency is None:
-        return AdaptiveLimit(most, clock, paused_until=paused_until)
-    return AdaptiveLimit(most, clock, paused_until=paused_until, sharers=partial(pauses.sharers, runner.name))
+    refusals that one has make the others slower; they share what the runner itself sets as its `concurrency`. Other
+    limits are of each process."""
+    provider = provider_of(runner)
+    return AdaptiveLimit(
+        most,
+        clock,
+        paused_until=partial(pauses.until, provider),
+        sharers=partial(pauses.sharers, runner.name) if runner.concurrency is not None else lambda: 1,
+        slow=partial(pauses.slow, provider),
+        slowed=partial(pauses.slowed, provider),
+    )
 
 
 def provider_of(runner: Runner) -> str:

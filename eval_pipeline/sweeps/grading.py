@@ -22,6 +22,7 @@ from eval_pipeline.executions.model import Plan, Runner, RunnerAddress, RunnerNa
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.pauses import NO_PAUSES, Pauses
 from eval_pipeline.executions.planning import CaseFilter, pair_cases
+from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.failures import BAD_REQUEST
 from eval_pipeline.fingerprints import fingerprint
@@ -75,6 +76,7 @@ class Graders:
     default: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
     pauses: Pauses = NO_PAUSES
+    gates: ProviderGates = NO_GATES
     concurrency: int | None = None
     always_new: bool = False
     _open: dict[str, OnDemand] = field(default_factory=dict)
@@ -247,7 +249,7 @@ class Graders:
         name = f"{plan.runner.address} {fingerprint(dict(used))[:12]}"
         if name not in self._open:
             adapter = _adapter(plan.runner, used)
-            environment = AttemptEnvironment(folder_of=self._folder_of, pauses=self.pauses)
+            environment = AttemptEnvironment(folder_of=self._folder_of, pauses=self.pauses, gates=self.gates)
             self._open[name] = OnDemand(plan.runner, adapter, environment, concurrency=self.concurrency)
         execution = await self._open[name].execute(plan)
         execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Isolation
 from eval_pipeline.executions.planning import ACTIVE, CaseFilter
+from eval_pipeline.executions.provider_limits import ProviderLimit
 from eval_pipeline.executions.sampling import CaseSample
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
@@ -163,6 +164,11 @@ class Defaults(SharedOptions):
         default=None, description="The score of an evaluator whose session lacks the facts, where it does not set it"
     )
     pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
+    providers: dict[str, ProviderLimit] = Field(
+        default={},
+        description="Limits of providers, by host, or by adapter where runners name no address: `concurrency`,"
+        " `calls_per_minute`. All their runners share them, graders too, and all processes of a shared warehouse",
+    )
 
     @property
     def evaluator_arguments(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, Runner, RunnerNamed
 from eval_pipeline.executions.pauses import NO_PAUSES
+from eval_pipeline.executions.provider_limits import ProviderGates
 from eval_pipeline.executions.workers import workers_in_use
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.reports.session_ends import session_end
@@ -211,13 +212,15 @@ def _as_they_finish(finished: SimpleQueue[list[PairOutcome] | None]) -> Iterator
 
 def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: RunnerNamed) -> Graders:
     """Return the graders of a sweep."""
+    pauses = NO_PAUSES if warehouse.leases is None else warehouse.leases.pauses
     return Graders(
         named=runner_named,
         replies=Replies(warehouse.storage.grader_replies, warehouse.shared_files),
         folder=warehouse.storage.grading,
         forced=options.grader,
         default=options.defaults.grader,
-        pauses=NO_PAUSES if warehouse.leases is None else warehouse.leases.pauses,
+        pauses=pauses,
+        gates=ProviderGates(options.defaults.providers, pauses),
         concurrency=options.concurrency or options.defaults.concurrency,
     )
 
@@ -321,6 +324,7 @@ class _Sweep:
             workspaces=workspaces,
             ending=session_end,
             pauses=self._context.graders.pauses,
+            gates=self._context.graders.gates,
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),

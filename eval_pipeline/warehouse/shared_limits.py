@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 EVERY_S = 1.0
+SLOWED_S = 10.0
+"""A refusal is news to the other processes for so long."""
 USED_S = 10.0
 """A process uses a runner until so long after it last began a call of it, or waited to."""
 TABLES = """
@@ -24,6 +26,9 @@ TABLES = """
         sweep_id text NOT NULL, holder text NOT NULL, account text NOT NULL, usd double precision NOT NULL,
         calls double precision NOT NULL, tokens double precision NOT NULL, written_at timestamptz NOT NULL,
         PRIMARY KEY (sweep_id, holder, account));
+    CREATE TABLE IF NOT EXISTS eval_pipeline_refusals (
+        provider text NOT NULL, holder text NOT NULL, share double precision NOT NULL, seen_at timestamptz NOT NULL,
+        PRIMARY KEY (provider, holder));
     CREATE TABLE IF NOT EXISTS eval_pipeline_users (
         runner text NOT NULL, holder text NOT NULL, seen_at timestamptz NOT NULL, PRIMARY KEY (runner, holder))"""
 _USE = """INSERT INTO eval_pipeline_users SELECT unnest(%s::text[]), %s, clock_timestamp()
@@ -31,10 +36,16 @@ _USE = """INSERT INTO eval_pipeline_users SELECT unnest(%s::text[]), %s, clock_t
 _USERS = f"""SELECT runner, count(*) FROM eval_pipeline_users WHERE holder <> %s
     AND seen_at > clock_timestamp() - interval '{USED_S:g} s' GROUP BY runner"""
 _UNUSED = "DELETE FROM eval_pipeline_users WHERE seen_at < clock_timestamp() - interval '1 hour'"
+_NO_NEWS = "DELETE FROM eval_pipeline_refusals WHERE seen_at < clock_timestamp() - interval '1 hour'"
 _PAUSE = """INSERT INTO eval_pipeline_pauses AS known VALUES (%s, clock_timestamp() + make_interval(secs => %s))
     ON CONFLICT (provider) DO UPDATE SET ends_at = greatest(known.ends_at, excluded.ends_at)"""
 _PAUSES = """SELECT provider, extract(epoch FROM ends_at - clock_timestamp())::double precision
     FROM eval_pipeline_pauses WHERE ends_at > clock_timestamp()"""
+_SLOW = """INSERT INTO eval_pipeline_refusals VALUES (%s, %s, %s, clock_timestamp())
+    ON CONFLICT (provider, holder) DO UPDATE SET share = excluded.share, seen_at = excluded.seen_at"""
+_SLOWED = f"""SELECT DISTINCT ON (provider) provider, (extract(epoch FROM seen_at) * 1000)::bigint, share
+    FROM eval_pipeline_refusals WHERE holder <> %s AND seen_at > clock_timestamp() - interval '{SLOWED_S:g} s'
+    ORDER BY provider, seen_at DESC"""
 _SPEND = """INSERT INTO eval_pipeline_spending VALUES (%s, %s, %s, %s, %s, %s, clock_timestamp())
     ON CONFLICT (sweep_id, holder, account) DO UPDATE SET usd = excluded.usd, calls = excluded.calls,
         tokens = excluded.tokens, written_at = excluded.written_at"""
@@ -67,6 +78,8 @@ class SharedPauses:
         self._others: dict[str, int] = {}
         self._until: dict[str, float] = {}
         self._unwritten: dict[str, float] = {}
+        self._refused: dict[str, float] = {}
+        self._slowed: dict[str, tuple[int, float]] = {}
 
     def report(self, provider: str, seconds: float) -> None:
         """Note a pause; the others see it after the next exchange."""
@@ -85,8 +98,17 @@ class SharedPauses:
         self._used[runner] = time.monotonic()
         return 1 + self._others.get(runner, 0)
 
+    def slow(self, provider: str, share: float) -> None:
+        """Note that a provider refused this share of calls; the others know it after the next exchange."""
+        with self._turn:
+            self._refused[provider] = share
+
+    def slowed(self, provider: str) -> tuple[int, float]:
+        """Return the number of the last report of another process, and its share; 0 without one of late."""
+        return self._slowed.get(provider, (0, 0.0))
+
     def exchange(self) -> None:
-        """Write the pauses of this process and what it uses, and read those of all."""
+        """Write the pauses and refusals of this process and what it uses, and read those of all."""
         since = time.monotonic() - USED_S
         used = [runner for runner, at in list(self._used.items()) if at > since]
         if used:
@@ -94,8 +116,13 @@ class SharedPauses:
             self._others = dict(self._query(_USERS, [self._holder]))
         with self._turn:
             unwritten, self._unwritten = self._unwritten, {}
+            refused, self._refused = self._refused, {}
+        for provider, share in refused.items():
+            self._query(_SLOW, [provider, self._holder, share])
         for provider, until in unwritten.items():
             self._query(_PAUSE, [provider, max(0.0, until - time.monotonic())])
+        news = self._query(_SLOWED, [self._holder])
+        self._slowed = {provider: (number, share) for provider, number, share in news}
         rows = self._query(_PAUSES, [])
         now = time.monotonic()
         with self._turn:
@@ -125,6 +152,7 @@ class SharedSpending:
         """
         self._query(_FORGET, [])
         self._query(_UNUSED, [])
+        self._query(_NO_NEWS, [])
         self._totals, self._see, self._months = totals, see, months
         self.exchange()
 

@@ -7,19 +7,23 @@ time; the provider is the token bucket of the stub server. It leaves out CPU: a 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import math
 import random
 import subprocess
 import tempfile
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.executions.attempts import retry_delay_s
-from eval_pipeline.executions.limits import AdaptiveLimit
+from eval_pipeline.executions.limits import NEVER_SLOWED, AdaptiveLimit
 from eval_pipeline.executions.model import RetryPolicy
+from eval_pipeline.warehouse.shared_limits import EVERY_S, SLOWED_S
 from eval_pipeline_tests.benchmarks.rate_limit import RateLimit
 from eval_pipeline_tests.virtual_time import run_virtually
 
@@ -30,7 +34,7 @@ Stub = Callable[..., AbstractContextManager[int]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Workers that share a provider. Each makes `calls` calls, `at_once` of them at most; `begins_within_s` is how
-    far apart they begin."""
+    far apart they begin. With `shares` they have a warehouse in common, through which they hear of refusals."""
 
     workers: int
     calls: int
@@ -39,6 +43,7 @@ class Fleet:
     per_second: float
     retries: RetryPolicy = RetryPolicy()  # noqa: RUF009 — immutable
     begins_within_s: float = 0.0
+    shares: bool = False
 
     @property
     def least_s(self) -> float:
@@ -66,12 +71,45 @@ def simulate(fleet: Fleet, seed: int = 0) -> Outcome:
     return run_virtually(_Simulation(fleet, seed).run())
 
 
+class _News:
+    """The refusals that workers report to each other, each at most a second late."""
+
+    def __init__(self) -> None:
+        self._workers = 0
+        self._last: deque[tuple[float, int, float]] = deque(maxlen=2)
+        """When, which worker, which share; those of the last two that were refused."""
+
+    def limit(self, at_once: int) -> AdaptiveLimit:
+        """Return the limit of one more worker."""
+        self._workers += 1
+        worker, known, read_at = self._workers, NEVER_SLOWED, -math.inf
+
+        def slow(share: float) -> None:
+            if self._last and self._last[-1][1] == worker:
+                self._last.pop()
+            self._last.append((_now(), worker, share))
+
+        def slowed() -> tuple[int, float]:
+            nonlocal known, read_at
+            if _now() - read_at >= EVERY_S:
+                others = [(at, share) for at, who, share in self._last if who != worker and _now() - at < SLOWED_S]
+                known, read_at = (1 + int(others[-1][0] * 1000), others[-1][1]) if others else NEVER_SLOWED, _now()
+            return known
+
+        return AdaptiveLimit(at_once, _now, slow=slow, slowed=slowed)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class _Simulation:
     def __init__(self, fleet: Fleet, seed: int) -> None:
         self._fleet, self._random = fleet, random.Random(seed)
         self._provider = RateLimit(fleet.per_second)
         self._outcome = Outcome()
         self._first: float | None = None
+        self._news = _News()
 
     async def run(self) -> Outcome:
         async with asyncio.TaskGroup() as workers:
@@ -85,7 +123,8 @@ class _Simulation:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._random.random() * self._fleet.begins_within_s)
         self._first = loop.time() if self._first is None else self._first
-        limit = AdaptiveLimit(self._fleet.at_once, loop.time)
+        at_once = self._fleet.at_once
+        limit = self._news.limit(at_once) if self._fleet.shares else AdaptiveLimit(at_once, _now)
         waiting = iter(range(self._fleet.calls))
         async with asyncio.TaskGroup() as lanes:
             for _ in range(min(self._fleet.at_once, self._fleet.calls)):
@@ -124,13 +163,11 @@ def measure_fleet(stub: Stub, command: Sequence[str], make_project: Callable[...
     measured, simulated = _real(real, stub, command, make_project), simulate(real)
     for name, outcome in (("real", measured), ("simulated", simulated)):
         print(f"8 workers, 40 requests a second, {name}: {_shown(real, outcome)}", flush=True)
-    for per_second in (200.0, 2_000.0):
-        fleet = Fleet(workers=100 if quick else 1_000, calls=100, at_once=20, answer_s=5.0, per_second=per_second)
-        outcome = simulate(fleet)
-        print(
-            f"{fleet.workers:,} workers simulated, {per_second:,.0f} requests a second: {_shown(fleet, outcome)}",
-            flush=True,
-        )
+    workers = 100 if quick else 1_000
+    for per_second, shares in itertools.product((200.0, 2_000.0), (False, True)):
+        fleet = Fleet(workers=workers, calls=100, at_once=20, answer_s=5.0, per_second=per_second, shares=shares)
+        name = f"{workers:,} workers simulated{', in one warehouse' if shares else ''}"
+        print(f"{name}, {per_second:,.0f} requests a second: {_shown(fleet, simulate(fleet))}", flush=True)
 
 
 def _shown(fleet: Fleet, outcome: Outcome) -> str:

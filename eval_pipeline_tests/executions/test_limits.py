@@ -270,6 +270,29 @@ def test_turns_of_conversations_widen_the_limit_as_calls_do() -> None:
     assert seconds <= 13  # the last begins after three turns of the first; 30 s where only whole conversations count
 
 
+def test_refusals_of_another_process_shrink_a_limit_once_unless_it_has_its_own() -> None:
+    news, now = [(0, 0.0)], [0.0]
+    told: list[float] = []
+    limit = AdaptiveLimit(64, lambda: now[0], start=16, slow=told.append, slowed=lambda: news[0])
+
+    async def after_a_call(refused: int = 0) -> float:
+        await limit.acquire()
+        for _ in range(refused):
+            limit.record_result(limit.record_start(), refused=True)
+        limit.release()
+        return limit.limit
+
+    assert asyncio.run(after_a_call()) == 16
+    news[0] = (1, 0.9)
+    assert [asyncio.run(after_a_call()) for _ in range(2)] == [12, 12]
+    assert told == [], "what others report is not reported again"
+    now[0] = 10.0
+    assert asyncio.run(after_a_call(refused=5)) == 1
+    assert told == [1.0]
+    now[0], news[0] = 11.0, (2, 0.9)
+    assert asyncio.run(after_a_call()) == 1
+
+
 async def always(so_far: RawExecution) -> bool:
     return True
 

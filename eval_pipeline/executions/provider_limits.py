@@ -1,0 +1,80 @@
+"""Limits of providers that a project sets: calls at once, and calls a minute. All runners of a provider share them,
+graders and simulators too, and so do all processes of a shared warehouse."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from types import MappingProxyType
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from eval_pipeline.executions.limits import AdaptiveLimit
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
+
+
+class ProviderLimit(BaseModel):
+    """What a provider allows of us."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    concurrency: int | None = Field(default=None, ge=1, description="The most calls at once")
+    calls_per_minute: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="The most calls that begin in a minute, evenly spaced"
+    )
+
+
+class ProviderGates:
+    """The limits of providers in one process, by what `provider_of` returns, or by adapter."""
+
+    def __init__(self, limits: Mapping[str, ProviderLimit] = MappingProxyType({}), pauses: Pauses = NO_PAUSES) -> None:
+        self._gates = {
+            name: _Gate(limit, partial(pauses.sharers, f"provider {name}")) for name, limit in limits.items()
+        }
+
+    def turn(self, runner: Runner) -> AbstractAsyncContextManager[object]:
+        """Wait until a call of a runner may begin, and hold its place inside the block."""
+        if not self._gates:
+            return nullcontext()
+        gate = self._gates.get(provider_of(runner)) or self._gates.get(runner.adapter)
+        return nullcontext() if gate is None else gate.turn()
+
+
+NO_GATES = ProviderGates()
+
+
+class _Gate:
+    """The limit of one provider; `sharers` returns how many processes have equal parts of it."""
+
+    def __init__(self, limit: ProviderLimit, sharers: Callable[[], int]) -> None:
+        most = limit.concurrency or sys.maxsize
+        self._places = AdaptiveLimit(most, _now, start=most, sharers=sharers)
+        self._spacing_s = 60.0 / limit.calls_per_minute if limit.calls_per_minute is not None else 0.0
+        self._sharers = sharers
+        self._next_at = -math.inf
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        await self._places.acquire()
+        try:
+            if self._spacing_s:
+                await asyncio.sleep(self._next_turn_s())
+            yield
+        finally:
+            self._places.release()
+
+    def _next_turn_s(self) -> float:
+        """Take the next turn; return the seconds until then."""
+        now = _now()
+        begins_at = max(now, self._next_at)
+        self._next_at = begins_at + self._spacing_s * self._sharers()
+        return begins_at - now
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

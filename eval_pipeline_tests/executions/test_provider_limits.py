@@ -1,0 +1,85 @@
+"""Limits of a provider that several runners call. On virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.executions.attempts import AttemptEnvironment
+from eval_pipeline.executions.model import Execution, Runner
+from eval_pipeline.executions.on_demand import OnDemand
+from eval_pipeline.executions.pauses import NoPauses
+from eval_pipeline.executions.provider_limits import ProviderGates, ProviderLimit
+from eval_pipeline_tests.builders import a_case, a_plan, a_runner
+from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated
+from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
+
+HOST = "api.example.com"
+
+
+class _Shared(NoPauses):
+    """What a process beside others of the same provider knows."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+
+    def sharers(self, runner: str) -> int:
+        return self._processes if runner == f"provider {HOST}" else 1
+
+
+def runner(name: str, host: str = HOST) -> Runner:
+    return a_runner(name, "chat", settings={"base_url": f"https://{host}/v1"})
+
+
+def put(
+    provider: Provider, runners: list[Runner], limits: dict[str, ProviderLimit], *, each: int = 6, processes: int = 1
+) -> list[Execution]:
+    """Return the executions of `each` questions to each runner, all put at once."""
+    gates = ProviderGates(limits, _Shared(processes))
+    environment = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"), gates=gates)
+    result: list[Execution] = []
+
+    async def main() -> None:
+        called = [OnDemand(each, Simulated(provider), environment, virtual_clock()) for each in runners]
+        requests = [
+            on_demand.execute(a_plan(a_case(f"c{number}"), on_demand.runner))
+            for on_demand in called
+            for number in range(each)
+        ]
+        result.extend(await asyncio.gather(*requests))
+
+    run_virtually(main())
+    return result
+
+
+@pytest.mark.parametrize(("processes", "most"), [(1, 5), (2, 2), (9, 1)])
+def test_runners_and_processes_share_the_concurrency_of_a_provider(processes: int, most: int) -> None:
+    provider = Provider()
+
+    put(provider, [runner("a"), runner("b")], {HOST: ProviderLimit(concurrency=5)}, processes=processes)
+
+    assert provider.most_at_once == most
+    assert provider.calls == 12
+
+
+@pytest.mark.parametrize(("processes", "last_at"), [(1, 11 * 2.0), (3, 11 * 6.0)])
+def test_calls_of_a_provider_begin_evenly_spaced(processes: int, last_at: float) -> None:
+    provider = Provider()
+
+    limits = {HOST: ProviderLimit(calls_per_minute=30)}
+    executions = put(provider, [runner("a"), runner("b")], limits, processes=processes)
+
+    assert provider.last_call_at == pytest.approx(last_at)
+    assert {execution.duration_ms for execution in executions} == {1000.0}, "waiting is no part of an answer's time"
+
+
+def test_a_provider_without_an_address_goes_by_the_adapter_and_others_are_not_limited() -> None:
+    provider = Provider()
+
+    put(provider, [a_runner("a", "claude")], {"claude": ProviderLimit(concurrency=2)})
+    assert provider.most_at_once == 2
+    put(provider, [runner("b", "elsewhere.example.com")], {"claude": ProviderLimit(concurrency=2)})
+
+    assert provider.most_at_once == 6
