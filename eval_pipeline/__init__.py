@@ -14,6 +14,8 @@ Values of a plug-in, by kind:
     normalizer          `RawSession` → `SessionReport`
     format              a file's text and `LoadOptions` → `Suite` of `Case`s with `Message`s and `EvaluatorSpec`s
     wire                `Endpoint`, `Options` → requests; responses → `Reply`; most extend `OpenAI` (chat completions)
+    tool                settings, `ToolPlace`, `FieldCursor`; `ToolRequest` → `ToolAnswer`, or raises `ToolError`
+    result log          a file of another system → `RecordedSample`s, with a `RecordedScoreEvent` for each score
     export              `ResultRow`s and `ExportOptions` → `FileChunk`s
     agent               an `AgentCli` value with its `Launch`
 
@@ -24,8 +26,8 @@ Words of a Python suite, a module that defines `suite`:
     command, parse_command          a command by its parts
     soft, classify, explain         collect failures, give them a class, ask the agent about them
 
-A plug-in is installed with one entry point in the group `eval_pipeline.<kind>s`. In a notebook or a test the
-`register_…` decorators do the same for one process:
+A plug-in is installed with one entry point in the group `eval_pipeline.<kind>s` (`eval_pipeline.result_logs`). In a
+notebook or a test the `register_…` decorators do the same for one process:
 
     @register_evaluator("word-count")
     class WordCount: ...
@@ -57,6 +59,11 @@ if TYPE_CHECKING:
     from eval_pipeline.executions.model import Runner as Runner
     from eval_pipeline.executions.model import TargetFailure as TargetFailure
     from eval_pipeline.executions.prompt import prompt_text as prompt_text
+    from eval_pipeline.executions.tools import TOOLS
+    from eval_pipeline.executions.tools import ToolAnswer as ToolAnswer
+    from eval_pipeline.executions.tools import ToolError as ToolError
+    from eval_pipeline.executions.tools import ToolPlace as ToolPlace
+    from eval_pipeline.executions.tools import ToolRequest as ToolRequest
     from eval_pipeline.exports import EXPORTS
     from eval_pipeline.exports import ExportOptions as ExportOptions
     from eval_pipeline.exports import FileChunk as FileChunk
@@ -71,10 +78,12 @@ if TYPE_CHECKING:
     from eval_pipeline.orchestration.build import build_definitions as build_definitions
     from eval_pipeline.orchestration.component import EvalProject as EvalProject
     from eval_pipeline.orchestration.resources import EvalResults as EvalResults
+    from eval_pipeline.parsing.fields import FieldCursor as FieldCursor
     from eval_pipeline.parsing.tables import Field as Field
     from eval_pipeline.parsing.tables import FieldTable as FieldTable
     from eval_pipeline.parsing.tables import Kind as Kind
     from eval_pipeline.plugins import PluginError as PluginError
+    from eval_pipeline.reports.events import RecordedScoreEvent as RecordedScoreEvent
     from eval_pipeline.reports.model import MessageEvent as MessageEvent
     from eval_pipeline.reports.model import SessionReport as SessionReport
     from eval_pipeline.reports.model import ToolCallEvent as ToolCallEvent
@@ -82,6 +91,8 @@ if TYPE_CHECKING:
     from eval_pipeline.reports.model import Usage as Usage
     from eval_pipeline.reports.normalize import NORMALIZERS
     from eval_pipeline.reports.normalize import RawSession as RawSession
+    from eval_pipeline.reports.result_logs import RESULT_LOGS
+    from eval_pipeline.reports.result_logs import RecordedSample as RecordedSample
     from eval_pipeline.scores.assertions.command_line import parse_command as parse_command
     from eval_pipeline.scores.assertions.failed_checks import classify as classify
     from eval_pipeline.scores.assertions.failed_checks import explain as explain
@@ -111,6 +122,8 @@ if TYPE_CHECKING:
     register_export = EXPORTS.register
     register_format = FORMATS.register
     register_normalizer = NORMALIZERS.register
+    register_result_log = RESULT_LOGS.register
+    register_tool = TOOLS.register
     register_wire = WIRES.register
 
 __all__ = [
@@ -125,6 +138,7 @@ __all__ = [
     "ExportOptions",
     "FailureClass",
     "Field",
+    "FieldCursor",
     "FieldTable",
     "FileChunk",
     "InputError",
@@ -143,6 +157,8 @@ __all__ = [
     "RawExecution",
     "RawSession",
     "RecordField",
+    "RecordedSample",
+    "RecordedScoreEvent",
     "Reply",
     "ResultRow",
     "Runner",
@@ -152,7 +168,11 @@ __all__ = [
     "Suite",
     "SweepResult",
     "TargetFailure",
+    "ToolAnswer",
     "ToolCallEvent",
+    "ToolError",
+    "ToolPlace",
+    "ToolRequest",
     "ToolResultEvent",
     "Usage",
     "build_definitions",
@@ -174,6 +194,8 @@ __all__ = [
     "register_export",
     "register_format",
     "register_normalizer",
+    "register_result_log",
+    "register_tool",
     "register_wire",
     "run_sweep",
     "skills",
@@ -187,10 +209,13 @@ _HOMES = {
     "Case": "eval_pipeline.suites.model",
     "Endpoint": "eval_pipeline.llm.model",
     "EvalPipelineError": "eval_pipeline.errors",
+    "EvalProject": "eval_pipeline.orchestration.component",
+    "EvalResults": "eval_pipeline.orchestration.resources",
     "EvaluatorSpec": "eval_pipeline.suites.model",
     "ExportOptions": "eval_pipeline.exports",
     "FailureClass": "eval_pipeline.failures",
     "Field": "eval_pipeline.parsing.tables",
+    "FieldCursor": "eval_pipeline.parsing.fields",
     "FieldTable": "eval_pipeline.parsing.tables",
     "FileChunk": "eval_pipeline.exports",
     "InputError": "eval_pipeline.errors",
@@ -209,6 +234,8 @@ _HOMES = {
     "RawExecution": "eval_pipeline.executions.model",
     "RawSession": "eval_pipeline.reports.normalize",
     "RecordField": "eval_pipeline.agents.session_store",
+    "RecordedSample": "eval_pipeline.reports.result_logs",
+    "RecordedScoreEvent": "eval_pipeline.reports.events",
     "Reply": "eval_pipeline.llm.model",
     "ResultRow": "eval_pipeline.leaderboards.result_rows",
     "Runner": "eval_pipeline.executions.model",
@@ -218,12 +245,14 @@ _HOMES = {
     "Suite": "eval_pipeline.suites.model",
     "SweepResult": "eval_pipeline.cli.notebook",
     "TargetFailure": "eval_pipeline.executions.model",
+    "ToolAnswer": "eval_pipeline.executions.tools",
     "ToolCallEvent": "eval_pipeline.reports.model",
+    "ToolError": "eval_pipeline.executions.tools",
+    "ToolPlace": "eval_pipeline.executions.tools",
+    "ToolRequest": "eval_pipeline.executions.tools",
     "ToolResultEvent": "eval_pipeline.reports.model",
     "Usage": "eval_pipeline.reports.model",
     "build_definitions": "eval_pipeline.orchestration.build",
-    "EvalProject": "eval_pipeline.orchestration.component",
-    "EvalResults": "eval_pipeline.orchestration.resources",
     "classify": "eval_pipeline.scores.assertions.failed_checks",
     "command": "eval_pipeline.scores.assertions.matching",
     "commands": "eval_pipeline.scores.assertions.helpers",
@@ -242,6 +271,8 @@ _HOMES = {
     "register_export": "eval_pipeline.exports:EXPORTS",
     "register_format": "eval_pipeline.suites.load:FORMATS",
     "register_normalizer": "eval_pipeline.reports.normalize:NORMALIZERS",
+    "register_result_log": "eval_pipeline.reports.result_logs:RESULT_LOGS",
+    "register_tool": "eval_pipeline.executions.tools:TOOLS",
     "register_wire": "eval_pipeline.llm.wires:WIRES",
     "run_sweep": "eval_pipeline.cli.notebook",
     "skills": "eval_pipeline.scores.assertions.helpers",

@@ -7,6 +7,7 @@ The package (`plugin_package/`) is installed into a folder of its own, as an ins
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ import orjson
 import pytest
 
 from eval_pipeline_tests.forks import run_command
-from eval_pipeline_tests.local_server import LocalServer, Received, Reply, json_reply, serve
+from eval_pipeline_tests.local_server import LocalServer, Received, Reply, chat_reply, serve
 
 SOURCE = Path(__file__).parent / "plugin_package"
 MODULES = sorted((SOURCE / "acme_evals").glob("*.py"))
@@ -28,6 +29,9 @@ RUNNERS = """\
 runners:
   - {name: shouter, adapter: shout, marks: 1}
   - {name: gateway, adapter: chat, wire: acme-chat, base_url: "URL", model: m}
+  - name: clerk
+    use: gateway
+    tools: [{function: {name: louder, parameters: {type: object}}, implementation: {type: acme-louder, marks: 1}}]
   - {name: agent, adapter: agent, agent: acme-agent, executable: ./acme}
 """
 ACME = """\
@@ -76,9 +80,14 @@ def make_project(root: Path, installed: Path, url: str = "http://127.0.0.1:9") -
 
 
 def answer(request: Received) -> Reply:
-    """Chat completions that answer in capitals, for clients that name themselves."""
-    text = request.json["messages"][-1]["content"].upper() if request.headers.get("x-acme-client") == "evals" else ""
-    return json_reply({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+    """Chat completions that answer in capitals: for clients that name themselves, or by the tool that they have."""
+    last = request.json["messages"][-1]
+    if request.json.get("tools") and last["role"] == "user":
+        function = {"name": "louder", "arguments": json.dumps({"text": last["content"]})}
+        return chat_reply(None, tool_calls=[{"id": "c1", "type": "function", "function": function}])
+    if last["role"] == "tool":
+        return chat_reply(json.loads(last["content"])["text"])
+    return chat_reply(last["content"].upper() if request.headers.get("x-acme-client") == "evals" else "")
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +118,10 @@ def test_each_kind_has_one_file_and_one_entry_point() -> None:
         value.partition(":")[0].rpartition(".")[2] for (value,) in (entries.values() for entries in groups.values())
     ]
     assert sorted(files) == [module.stem for module in MODULES if module.stem != "__init__"]
-    assert len(groups) == 7
+    assert len(groups) == 9
 
 
-@pytest.mark.parametrize("runner", ["shouter", "gateway", "agent"])
+@pytest.mark.parametrize("runner", ["shouter", "gateway", "clerk", "agent"])
 def test_a_run_uses_every_part(project: Project, runner: str) -> None:
     query = (
         "SELECT case_id, list(evaluator ORDER BY evaluator) AS evaluators, min(value) AS least FROM current_scores "
@@ -129,6 +138,17 @@ def test_results_are_exported_in_its_format(project: Project) -> None:
     exported = project.run("export", "--format", "status-lines", "--runner", "agent")
 
     assert exported.stdout.splitlines() == ["line-1 agent passed", "line-2 agent passed"], exported.stderr
+
+
+def test_its_stored_results_are_imported(project: Project) -> None:
+    (project.root / "old.sheet").write_text("up\tUP\t1\ndown\tUP\t0\n")
+    (project.root / "broken.sheet").write_text("up\n")
+
+    imported, broken = (project.run("import", "acme-sheets", f"{name}.sheet") for name in ("old", "broken"))
+
+    assert imported.returncode == 0, imported.stderr
+    assert "old" in imported.stdout + imported.stderr
+    assert (broken.returncode, "broken.sheet:1: expected case, answer and points" in broken.stderr) == (2, True)
 
 
 def test_a_misspelled_argument_of_its_evaluator_is_warned_of(project: Project) -> None:

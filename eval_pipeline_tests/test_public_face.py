@@ -16,16 +16,15 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline_tests.sweeps.sample_project import a_test, contains, make_project
 
 NAMES = {
-    "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError",
-    "EvalProject", "EvalResults", "EvaluatorSpec", "ExportOptions", "FailureClass",
-    "Field", "FieldTable", "FileChunk", "InputError", "InputErrors", "JsonlSessions", "Kind", "Launch", "LaunchRequest",
-    "LoadOptions", "Message",
-    "MessageEvent", "OpenAI", "Options", "Outcome", "PluginError", "RawExecution", "RawSession", "RecordField", "Reply",
-    "ResultRow", "Runner", "SessionReport", "SourceLocation", "Subject", "Suite", "SweepResult", "TargetFailure",
-    "ToolCallEvent", "ToolResultEvent", "Usage", "build_definitions", "content_revision",
-    "failure_class", "load_suite", "open_results", "prompt_text",
-    "register_adapter", "register_agent", "register_evaluator", "register_export", "register_format",
-    "register_normalizer", "register_wire", "run_sweep",
+    "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError", "EvalProject", "EvalResults", "EvaluatorSpec",
+    "ExportOptions", "FailureClass", "Field", "FieldCursor", "FieldTable", "FileChunk", "InputError", "InputErrors",
+    "JsonlSessions", "Kind", "Launch", "LaunchRequest", "LoadOptions", "Message", "MessageEvent", "OpenAI",
+    "Options", "Outcome", "PluginError", "RawExecution", "RawSession", "RecordField", "RecordedSample",
+    "RecordedScoreEvent", "Reply", "ResultRow", "Runner", "SessionReport", "SourceLocation", "Subject", "Suite",
+    "SweepResult", "TargetFailure", "ToolAnswer", "ToolCallEvent", "ToolError", "ToolPlace", "ToolRequest",
+    "ToolResultEvent", "Usage", "build_definitions", "content_revision", "failure_class", "load_suite",
+    "open_results", "prompt_text", "register_adapter", "register_agent", "register_evaluator", "register_export",
+    "register_format", "register_normalizer", "register_result_log", "register_tool", "register_wire", "run_sweep",
     "classify", "command", "commands", "explain", "file_reads", "output", "parse_command", "skills", "soft",
     "tool_calls",
 }  # fmt: skip
