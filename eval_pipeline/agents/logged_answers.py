@@ -7,7 +7,8 @@ record of standard output that belongs to it: a tool call by its id, words by th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval_pipeline.reports.model import MessageEvent, RetryEvent
@@ -45,6 +46,13 @@ class LogCursor:
         self._answers = answers
         self._next = 0
         self._calls = {id_: call for answer in answers for id_, call in answer.calls.items()}
+        self._of_call: dict[str, list[int]] = {}
+        self._of_words: dict[str, list[int]] = {}
+        for at, answer in enumerate(answers):
+            for id_ in answer.calls:
+                self._of_call.setdefault(id_, []).append(at)
+            for words in answer.words:
+                self._of_words.setdefault(words, []).append(at)
 
     def call(self, call_id: str | None) -> LoggedCall:
         """Return what the log knows of a call; an empty result where it knows nothing."""
@@ -52,20 +60,20 @@ class LogCursor:
 
     def before_call(self, call_id: str | None, line: int) -> Iterator[Unprinted]:
         """Yield what precedes a tool call that standard output has in this line."""
-        return self._until(lambda answer: call_id in answer.calls, line)
+        return self._through(self._of_call.get(call_id or "", ()), line)
 
     def before_words(self, words: str | None, line: int) -> Iterator[Unprinted]:
         """Yield what precedes words that standard output has in this line."""
-        return self._until(lambda answer: words in answer.words, line)
+        return self._through(self._of_words.get(words or "", ()), line)
 
     def rest(self, line: int) -> Iterator[Unprinted]:
         """Yield what belongs to no record of standard output."""
         return self._up_to(len(self._answers), line)
 
-    def _until(self, belongs: Callable[[LoggedAnswer], bool], line: int) -> Iterator[Unprinted]:
-        later = range(self._next, len(self._answers))
-        place = next((at for at in later if belongs(self._answers[at])), None)
-        return self._up_to(place + 1 if place is not None else self._next, line)
+    def _through(self, places: Sequence[int], line: int) -> Iterator[Unprinted]:
+        """Yield what precedes the next answer at one of these places, in ascending order."""
+        at = bisect_left(places, self._next)
+        return self._up_to(places[at] + 1 if at < len(places) else self._next, line)
 
     def _up_to(self, end: int, line: int) -> Iterator[Unprinted]:
         passed, self._next = self._answers[self._next : end], end
