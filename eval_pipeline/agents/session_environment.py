@@ -7,6 +7,7 @@ login is linked into the fresh home, which is removed with everything that the a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from eval_pipeline.parsing.secret_names import is_word
 
 _GIT_IDENTITY = "[user]\n\tname = agent\n\temail = agent@example.com\n"
 """Without one, git refuses to commit."""
+
+_EXCLUDED = re.compile(r"\[![^]]*\]")
+"""The part of a variable's pattern that leaves variables out; a message goes without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +80,8 @@ class SessionEnvironment:
         if chosen_variables(os.environ, (*self.cli.variables, *self.passed)) or any(path.is_file() for path in files):
             return None
         shown = ", ".join(str(path) for path in files)
-        return (
-            f"no key and no login: none of {', '.join(self.cli.variables)} is set, and there is no {shown or 'login'}"
-        )
+        variables = ", ".join(_EXCLUDED.sub("", name) for name in self.cli.variables)
+        return f"no key and no login: none of {variables} is set, and there is no {shown or 'login'}"
 
     def _caches(self) -> dict[str, str]:
         """Return the variable of a cache that sessions share, because the CLI unpacks itself there."""

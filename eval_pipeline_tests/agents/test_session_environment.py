@@ -14,7 +14,7 @@ import pytest
 from eval_pipeline.agents.adapter import Agent
 from eval_pipeline.executions import session_folders
 from eval_pipeline.executions.identity import runner_revision
-from eval_pipeline.executions.model import RawExecution
+from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.parsing.redaction import KNOWN, redact_text
 from eval_pipeline.processes import this_process
 from eval_pipeline_tests.agents.test_agent_adapter import an_agent, program
@@ -129,3 +129,22 @@ def test_the_users_home_is_part_of_the_identity_and_the_usual_one_is_not(tmp_pat
 
 def teardown_module() -> None:
     KNOWN.clear()
+
+
+def test_without_a_key_and_a_login_no_session_is_started(
+    tmp_path: Path, users_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "cursor-agent").write_text("#!/bin/sh\ntouch started\n")
+    (tmp_path / "bin" / "cursor-agent").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.delenv("CURSOR_API_KEY", raising=False)
+    runner = an_agent(tmp_path, agent="cursor-agent")
+
+    with pytest.raises(TargetFailure, match="no key and no login") as stopped:
+        asyncio.run(Agent(runner).execute(a_call(tmp_path / "files", a_plan(a_case(), runner))))
+
+    failure = stopped.value
+    assert (failure.failure.id, failure.closes_runner) == ("authentication", True)
+    assert f"none of CURSOR_* is set, and there is no {users_machine}/.cursor/cli-config.json" in str(failure)
+    assert not list(tmp_path.rglob("started"))
