@@ -1,7 +1,7 @@
 """Suites checked by their own solutions: which cases cannot be solved, and which are solved by doing nothing.
 
-The adapters `oracle` and `nop` carry out every case with a solution in a warehouse of its own that is removed
-afterwards. Of its evaluators those count that look at the workspace and ask no model.
+The adapters `oracle` (cases with a solution) and `nop` carry them out in a warehouse of their own that is removed
+afterwards. Of the evaluators those count that look at the workspace and ask no model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ORACLE, NOP = "oracle", "nop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolutionProblem:
-    """What is wrong with a case, and where the case is; `unchecked` where nothing could be found out."""
+    """What is wrong with a case, and where the case is; `unchecked` where no solution says that it is wrong."""
 
     problem: str
     place: SourceLocation
@@ -40,10 +40,10 @@ class SolutionProblem:
 
 def check_solutions(suites: Sequence[ValidatedSuite], defaults: Defaults) -> Iterator[SolutionProblem]:
     """Carry out the solutions of all suites; yield cases that they do not solve, and that nothing solves too."""
-    checked = [(ready.suite, _checkable(ready.suite)) for ready in suites]
-    for suite, cases in checked:
-        yield from _unchecked(suite, {case.id for case in cases})
-    filtered = [replace(suite, cases=tuple(cases)) for suite, cases in checked if cases]
+    filtered = [replace(ready.suite, cases=tuple(_checkable(ready.suite))) for ready in suites]
+    for ready, suite in zip(suites, filtered, strict=True):
+        yield from _unchecked(ready.suite, {case.id for case in suite.cases if case.solution is not None})
+    filtered = [suite for suite in filtered if suite.cases]
     if not filtered:
         return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -54,12 +54,12 @@ def check_solutions(suites: Sequence[ValidatedSuite], defaults: Defaults) -> Ite
 
 
 def _checkable(suite: Suite) -> list[Case]:
-    """Return the cases that have a solution, with the evaluators that can tell whether it solves them."""
+    """Return the cases that can be checked, with the evaluators that can tell whether they are solved."""
     cases = (replace(case, evaluators=tuple(filter(_tells, case.evaluators))) for case in suite.cases)
     return [
         replace(case, runners=None, conversation=None, user=None, expected_fail=False, depends_on=())
         for case in cases
-        if case.solution is not None and case.workspace is not None and case.evaluators
+        if case.workspace is not None and case.evaluators
     ]
 
 
@@ -72,7 +72,8 @@ def _tells(spec: EvaluatorSpec) -> bool:
 def _unchecked(suite: Suite, checked: set[str]) -> Iterator[SolutionProblem]:
     for case in suite.cases:
         if case.id not in checked:
-            yield SolutionProblem(problem=f"not checked: {_missing(case)}", place=_place(suite, case), unchecked=True)
+            problem = f"whether it can be solved is not checked: {_missing(case)}"
+            yield SolutionProblem(problem=problem, place=_place(suite, case), unchecked=True)
 
 
 def _missing(case: Case) -> str:
@@ -85,8 +86,9 @@ def _reasons(suites: Sequence[Suite], defaults: Defaults, folder: Path) -> dict[
     """Return why cases did not pass, by suite, runner and case."""
     warehouse = open_warehouse(folder / "data")
     contents = WorkspaceContents(folder / "contents")
-    ready = [validate_suite(suite) for suite in suites]
-    pairs = [_pair(each, name, contents) for each in ready for name in (ORACLE, NOP)]
+    with_solutions = [replace(suite, cases=tuple(filter(_has_solution, suite.cases))) for suite in suites]
+    solved = [_pair(suite, ORACLE, contents) for suite in with_solutions if suite.cases]
+    pairs = [*solved, *(_pair(suite, NOP, contents) for suite in suites)]
     unkept = defaults.model_copy(update={"keep_workspaces": "never"})
     options = SweepOptions(any_runner=True, repetitions=1, defaults=unkept)
     carry_out(pairs, options, warehouse=warehouse, sweep_id=new_id(datetime.now(UTC)))
@@ -95,10 +97,16 @@ def _reasons(suites: Sequence[Suite], defaults: Defaults, folder: Path) -> dict[
     return {(row["suite"], row["runner"], row["case_id"]): row["reason"] for row in frame.iter_rows(named=True)}
 
 
-def _pair(ready: ValidatedSuite, name: str, contents: WorkspaceContents) -> Pair:
-    runner = Runner(name=name, adapter=name, folder=ready.suite.path.parent)
+def _has_solution(case: Case) -> bool:
+    return case.solution is not None
+
+
+def _pair(suite: Suite, name: str, contents: WorkspaceContents) -> Pair:
+    runner = Runner(name=name, adapter=name, folder=suite.path.parent)
     identity = runner_identity(runner)
-    return Pair(ready=ready, runner=runner, revision=identity.revision, identity=identity, contents=contents)
+    return Pair(
+        ready=validate_suite(suite), runner=runner, revision=identity.revision, identity=identity, contents=contents
+    )
 
 
 def _problems_of(suite: Suite, case: Case, reasons: dict[tuple[str, str, str], str]) -> Iterator[SolutionProblem]:
@@ -106,7 +114,8 @@ def _problems_of(suite: Suite, case: Case, reasons: dict[tuple[str, str, str], s
     if unsolved is not None:
         yield SolutionProblem(problem=f"its solution does not solve it: {unsolved}", place=_place(suite, case))
     if (suite.name, NOP, case.id) not in reasons:
-        yield SolutionProblem(problem="it is solved by doing nothing", place=_place(suite, case))
+        problem, place = "it is solved by doing nothing", _place(suite, case)
+        yield SolutionProblem(problem=problem, place=place, unchecked=case.solution is None)
 
 
 def _place(suite: Suite, case: Case) -> SourceLocation:

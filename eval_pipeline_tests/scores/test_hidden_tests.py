@@ -194,10 +194,13 @@ def test_a_case_that_nothing_solves_or_everything_is_found(tmp_path: Path) -> No
 
 
 def test_a_case_without_solution_is_a_warning(tmp_path: Path) -> None:
-    answer = a_project(tmp_path)("validate", "--oracle")
+    answer = a_project(tmp_path / "one")("validate", "--oracle")
+    easy = a_project(tmp_path / "two", evaluator={"fail_to_pass": ["test_old"]})("validate", "--oracle")
 
-    assert answer.code == 0
-    assert "not checked: the case has no solution" in answer.text
+    assert (answer.code, easy.code) == (0, 0)
+    assert "whether it can be solved is not checked: the case has no solution" in answer.text
+    assert "solved by doing nothing" not in answer.text
+    assert "it is solved by doing nothing" in easy.text
 
 
 @pytest.mark.parametrize(
