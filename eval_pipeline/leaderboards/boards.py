@@ -26,7 +26,7 @@ COVERAGE_FLOOR = 0.9
 @dataclass(frozen=True)
 class PairStatistics:
     """What a board needs of a pair; the fields of a row of `pair_statistics` in `row`, lists in the order of `cases`:
-    numbers as NumPy arrays, texts as Polars series.
+    numbers as NumPy arrays, texts as Polars series, None where no pair of the suite has other ones, or clusters.
 
     `later_carried_out` of `later_plans` is what an unfinished later sweep reached.
     """
@@ -180,7 +180,7 @@ _TEXTS = ("cases", "clusters", "decision_keys")
 def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     """Yield each suite with its pairs, sorted by suite and runner.
 
-    Rows of a suite with the same `texts_id`, where the frame has one, have the same lists of texts, once.
+    Rows of a suite with the same `texts_id`, where the frame has one, have the same lists of texts, once, or none.
     """
     frame = frame.sort("suite", "runner")
     by_suite: dict[str, list[PairStatistics]] = {}
@@ -194,17 +194,18 @@ def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     yield from by_suite.items()
 
 
-def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series]:
+def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series | None]:
     """Return a list of texts of each row: its own, or that of another row of its suite with the same id."""
     keys = [(row["suite"], row.get("texts_id", place)) for place, row in enumerate(rows)]
     stored = (lists[name][place] for place in range(len(rows)))
     known = {key: texts for key, texts in zip(keys, stored, strict=True) if texts is not None}
-    return [known[key] for key in keys]
+    return [known.get(key) for key in keys]
 
 
 def _array(values: pl.Series | None) -> Any:
     return None if values is None else values.to_numpy()
 
 
-def _are_equal(first: pl.Series, second: pl.Series) -> bool:
-    return first is second or first.equals(second)
+def _are_equal(first: pl.Series | None, second: pl.Series | None) -> bool:
+    """Return whether two lists of texts are the same. None is the one that all pairs of the suite have."""
+    return first is second or (first is not None and second is not None and first.equals(second))

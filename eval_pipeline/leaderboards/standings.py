@@ -65,6 +65,7 @@ DIFFERENCE_COLUMNS: dict[str, Any] = {
     "products": pl.Float64, "sizes": pl.Float64, "step": pl.Float64, "changes": pl.List(pl.Float64),
 }  # fmt: skip
 _SUMS = [field.name for field in fields(PairSums)]
+_RUNNERS = ("runner", "other_runner")
 
 Standing = dict[str, Any]
 
@@ -261,18 +262,18 @@ def _overall_sums(
     differences: pl.DataFrame, suites: Sequence[str], runners: Sequence[str]
 ) -> list[tuple[int, int, PairSums]]:
     """Return the sums of differences between runners over all suites, weighted so that every suite counts the same."""
-    places = {pair: place for place, pair in enumerate(combinations(range(len(runners)), 2))}
-    number = {runner: place for place, runner in enumerate(runners)}
+    pairs = list(combinations(range(len(runners)), 2))
+    number = pl.Enum(runners)
     among = pl.col("runner").is_in(runners) & pl.col("other_runner").is_in(runners)
     chosen = differences.filter(pl.col("suite").is_in(suites) & among).sort("suite", maintain_order=True)
     if chosen.is_empty():
         return []
     sizes = dict(chosen.select("suite", "cases").unique().iter_rows())
     weights = sum(sizes.values()) / len(sizes) / chosen["cases"].to_numpy()
-    names = zip(chosen["runner"], chosen["other_runner"], strict=True)
-    groups = np.array([places[number[first], number[second]] for first, second in names], dtype=np.intp)
-    sums = added({name: chosen[name] for name in _SUMS}, groups, len(places), weights)
-    return [(first, second, sums[place]) for (first, second), place in places.items()]
+    first, second = (chosen[name].cast(number).to_physical().to_numpy().astype(np.intp) for name in _RUNNERS)
+    groups = first * (2 * len(runners) - first - 1) // 2 + second - first - 1  # places among combinations, in order
+    sums = added({name: chosen[name] for name in _SUMS}, groups, len(pairs), weights)
+    return [(*pair, sums[place]) for place, pair in enumerate(pairs)]
 
 
 def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Standing:

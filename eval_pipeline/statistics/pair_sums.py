@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 MOST_CHANGES = round(LARGEST ** (1 / 3))
 """More changes than these are never tested exactly: the size of each is not needed."""
 _TERMS_AT_ONCE = 1_000_000
+_SMALL_PRODUCT, _LEAST_CASES = 1 << 18, 256
+"""Multiplications up to which OpenBLAS uses one thread, and cases that are worth a product."""
 _EXACTLY = 64
 """Signs up to which the sign test is computed with whole numbers."""
 
@@ -103,8 +105,7 @@ def _sizes(values: Array) -> set[float]:
 def _of_two_values(values: Array, known: NDArray[np.bool_], step: float) -> Iterator[tuple[int, int, PairSums]]:
     """Yield the sums of sides whose cases all are 0 or `step`, each its own cluster, by products of matrices."""
     ones, there = (values != 0).astype(np.float64), known.astype(np.float64)
-    wins = ones @ (there - ones).T
-    shared = there @ there.T
+    wins, shared = _products(ones, there - ones), _products(there, there)
     for first, second in combinations(range(len(values)), 2):
         ups, downs, cases = int(wins[first, second]), int(wins[second, first]), int(shared[first, second])
         sign = 1 if step > 0 else -1
@@ -124,6 +125,14 @@ def _of_two_values(values: Array, known: NDArray[np.bool_], step: float) -> Iter
                 step=abs(step),
             ),
         )
+
+
+def _products(first: Array, second: Array) -> Array:
+    """Return the sum over cases of the products of whole numbers of each two sides, some cases at a time: a small
+    product of matrices is computed by one thread, a larger one wakes threads that wait for each other."""
+    step = max(_LEAST_CASES, _SMALL_PRODUCT // max(1, len(first) * len(second)))
+    parts = range(0, first.shape[1], step)
+    return sum((first[:, at : at + step] @ second[:, at : at + step].T for at in parts), np.zeros((len(first),) * 2))
 
 
 def _of_differences(differences: Array, codes: NDArray[np.intp] | None) -> PairSums:

@@ -100,11 +100,12 @@ REFUSED = (BUDGET_EXCEEDED.id, STOPPED.id)
 
 
 _TEXTS = ("cases", "clusters", "decision_keys")
-_DERIVED = ("plans", "case_count", "texts_id", "counts_id")
+_DERIVED = ("plans", "case_count", "texts_id", "counts_id", "clustered")
 _COUNTED = [name for name in BY_NAME["pair_statistics"].column_names if name not in ("statistics_id", *_DERIVED)]
 _SOURCES = {
     "plans": "(list_sum(planned) + broken)::BIGINT",
     "case_count": "len(cases)::BIGINT",
+    "clustered": "clusters <> cases",
     "texts_id": f"md5(row({', '.join(_TEXTS)})::VARCHAR || coalesce(weights::VARCHAR, ''))",
     "counts_id": f"md5(row({', '.join(_COUNTED)})::VARCHAR)",
 }

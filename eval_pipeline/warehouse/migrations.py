@@ -171,6 +171,7 @@ _ADDED_IN_19: Mapping[str, Mapping[str, str]] = {
 _ADDED_IN_21: Mapping[str, Mapping[str, str]] = {
     "runners": {"arm_of": "VARCHAR", "arm": "VARCHAR", "arm_place": "INTEGER"}
 }
+_ADDED_IN_33: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"clustered": "BOOLEAN"}}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -264,6 +265,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(30, "intervals of skills that nothing was counted of are unknown", ()),
     Migration(31, "grades of anchors", tuple(table_statements([BY_NAME["anchor_scores"]]))),
     Migration(32, "what stale pairs need", ()),
+    Migration(33, "whether cases of pairs are clustered", tuple(_added(_ADDED_IN_33))),
 )
 
 

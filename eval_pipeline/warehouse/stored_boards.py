@@ -21,6 +21,7 @@ _CHOSEN = """
     WITH stored AS (
         SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, s.complete, s.missing, s.plans,
                s.case_count, s.suite_revision, s.texts_id, s.counts_id,
+               s.clustered,
                row_number() OVER (PARTITION BY c.suite, c.runner ORDER BY c.finished_at DESC, c.sweep_id DESC) AS age
         FROM sweep_pairs c JOIN pair_statistics s USING (statistics_id)
         SEMI JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner),
@@ -29,15 +30,19 @@ _CHOSEN = """
         SELECT * FROM stored
         QUALIFY row_number() OVER (PARTITION BY suite, runner ORDER BY complete DESC, age) = 1)
     SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, c.complete, c.case_count, c.suite_revision,
-           c.texts_id, c.counts_id,
+           c.texts_id, c.counts_id, c.clustered,
            CASE WHEN c.complete THEN n.plans - n.missing END AS later_carried_out,
            CASE WHEN c.complete THEN n.plans END AS later_plans
     FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
     ORDER BY c.suite, c.runner"""
 _TEXTS = ("cases", "clusters", "decision_keys")
+_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums", "weights")
 _UNREAD = ("score_squares", "plans", "case_count", "counts_id")
-_OF_IDS = "WHERE statistics_id IN (SELECT unnest($1::VARCHAR[]))"
-_COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
+_ALIKE = (pl.col("texts_id").n_unique() == 1) & (~pl.col("clustered")).fill_null(value=False).all()
+"""Whether all pairs of a suite have the same cases, none of them clustered, and are decided by the same."""
+_NO_TEXTS = pl.DataFrame(schema={"statistics_id": pl.String, "": pl.List(pl.String)})
+_OF_IDS = "WHERE list_contains($2::VARCHAR[], suite) AND statistics_id IN (SELECT unnest($1::VARCHAR[]))"
+_COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_NUMBERS, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
 _LIST = f"SELECT statistics_id, {{}} FROM pair_statistics {_OF_IDS}"
 _CASES_AT_ONCE = 400_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
@@ -76,16 +81,19 @@ def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.Dat
     """Yield the counts of chosen pairs, some suites at a time: one row per pair.
 
     Most pairs of a suite have the same cases: lists of texts are in one row of each `texts_id` of a suite only, the
-    others have null.
+    others have null. So have all where there is nothing to compare.
     """
     for part in _some_suites(chosen):
-        counts = warehouse.frame(_COUNTS, [part["statistics_id"].to_list()])
+        suites, ids = part["suite"].unique().to_list(), part["statistics_id"].to_list()
         first = pl.struct("suite", "texts_id").is_first_distinct()
-        ids = counts.filter(first)["statistics_id"].to_list()
+        compared = part.filter(first, ~_ALIKE.over("suite"))["statistics_id"].to_list()
+        counts = warehouse.frame(_COUNTS, [ids, suites])
         known = part.drop("case_count", "counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
         rows = known.join(counts, on="statistics_id")
-        for name in _TEXTS:  # one at a time: DuckDB reads a list of some thousand rows at once
-            rows = rows.join(warehouse.frame(_LIST.format(name), [ids]), on="statistics_id", how="left")
+        for name in (*_NUMBERS, *_TEXTS):  # one at a time: DuckDB reads a list of some thousand rows at once
+            of = ids if name in _NUMBERS else compared
+            lists = warehouse.frame(_LIST.format(name), [of, suites]) if of else _NO_TEXTS.rename({"": name})
+            rows = rows.join(lists, on="statistics_id", how="left")
         yield rows
 
 

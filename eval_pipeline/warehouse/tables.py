@@ -314,11 +314,11 @@ TABLES: tuple[Table, ...] = (
         ("newest_answer_at", "TIMESTAMPTZ", "When the newest answer was given"),
         ("grading_cost_usd", "DOUBLE", "Money of graders for these answers, where it is known; NULL: of none"),
         ("incomplete", "BIGINT", "Graded plans whose session a time or step limit ended"),
-        ("plans", "BIGINT", "All plans: those of the cases, and broken ones"),
-        ("case_count", "BIGINT", "Number of cases"),
+        ("plans", "BIGINT", "All plans: of the cases, and broken ones"), ("case_count", "BIGINT", "Number of cases"),
         ("texts_id", "VARCHAR", "Hash of the lists cases, clusters, decision_keys and weights"),
         ("counts_id", "VARCHAR", "Hash of the whole row, its id left out"),
         ("weights", "DOUBLE[]", "How much each case counts in rates and means; NULL: all the same"),
+        ("clustered", "BOOLEAN", "Whether cases share a cluster, or may: clusters differ from cases; NULL: not known"),
     ),
     _table(
         "runner_differences",
