@@ -11,6 +11,7 @@ import pytest
 
 from eval_pipeline.leaderboards.standings import suite_boards
 from eval_pipeline.sweeps.deletion import delete_stored
+from eval_pipeline.warehouse.stored_boards import chosen_pairs, counted_pairs
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, make_project
 
 Ranked = list[str]
@@ -118,3 +119,32 @@ def test_the_overall_board_is_ranked_again_only_when_a_suite_changed(folder: Pro
     assert rates == [1.0, 1.0, 0.75]
     newest = second.filter(runner="x").group_by("scope").agg(pl.col("sweep_id").max()).sort("scope")
     assert newest["sweep_id"].n_unique() == 1
+
+
+def suites_with_texts(folder: ProjectFolder) -> set[str]:
+    """The suites whose lists of cases and rules are read for a board."""
+    warehouse = folder.session().warehouse
+    frames = counted_pairs(warehouse, chosen_pairs(warehouse))
+    return {suite for frame in frames for suite in frame.filter(pl.col("cases").is_not_null())["suite"]}
+
+
+def test_texts_are_read_only_of_suites_whose_runners_may_have_other_ones(folder: ProjectFolder) -> None:
+    alike = suites_with_texts(folder)
+    folder.write_suite(a_test("a"), a_test("b"), a_test("c"), name="sums")
+    folder.sweep_once("sums", "x")
+
+    board = new_board(folder)
+
+    assert alike == set()
+    assert suites_with_texts(folder) == {"sums"}
+    apart = board.filter(suite="sums").rows_by_key("runner", named=True)
+    assert apart["x"][0]["apart"] is None
+    assert apart["y"][0]["apart"] == "another revision of the suite"
+
+
+@pytest.mark.parametrize("clustered", ["true", "NULL"])
+def test_texts_are_read_of_cases_that_are_clustered_or_may_be(folder: ProjectFolder, clustered: str) -> None:
+    with folder.session().warehouse.transaction() as connection:
+        connection.execute(f"UPDATE pair_statistics SET clustered = {clustered} WHERE suite = 'more' AND runner = 'x'")
+
+    assert suites_with_texts(folder) == {"more"}
