@@ -94,11 +94,14 @@ def _notes(config: Mapping[str, Any]) -> list[str]:
 
 
 def _file(row: Row) -> Observation:
-    """Write the configuration, which the row of the same test holds, as the module that the row names; and read it."""
-    source = row.data["source"]
-    (config,) = (each.data["args"][0] for each in rows_of("skillgym")
-                 if each.file == CONFIG and each.kind == "parseConfig" and each.data["source"] == source)  # fmt: skip
-    file = new_folder() / Path(row.data["args"][0]["configPath"]).name
+    """Write the configuration, which a row of the same test holds, as the module that the row names; and read it.
+    Without such a row, what theirs reads is what the module exports."""
+    source, found = row.data["source"], row.data["result"]
+    written = [each.data["args"][0] for each in rows_of("skillgym")
+               if each.file == CONFIG and each.kind == "parseConfig" and each.data["source"] == source]  # fmt: skip
+    path = Path(row.data["args"][0].get("configPath") or found["filePath"])
+    config = written[-1] if written else _beside(found["config"], str(Path(found["filePath"]).parent))
+    file = new_folder() / path.name
     head = "module.exports =" if file.suffix == ".cjs" else "export default"
     file.write_text(f"{head} {json.dumps(config)};\n", encoding="utf-8")
     return Observation(values={"parsed": read_config(file)})

@@ -107,7 +107,7 @@ def assertion_failed(fixed: tuple[str, str | None, Sequence[str]], sides: Any, *
     observed = [
         f"{text} = {shown_value(value)}"
         for text, value in zip(texts, values, strict=True)
-        if not isinstance(value, _NOT_SHOWN)
+        if not isinstance(value, _NOT_SHOWN) and not (text == condition and value is False)
     ]
     parts += [f"Observed: {', '.join(observed[:_MOST_VALUES])}"] if observed else []
     hint = _hint(compared, *sides) if compared is not None else None

@@ -48,6 +48,10 @@ FAILURES = {
         "assertion failed: 'npm test' in ctx.commands(). Observed: ctx.commands() = ['npm tests']. "
         "Nearest: 'npm tests'",
     ),
+    "a call that returns false": (
+        "assert ctx.final_output().startswith('no')",
+        "assertion failed: ctx.final_output().startswith('no'). Observed: ctx.final_output() = '2 apples'",
+    ),
     "not": (
         "assert not re.search('appl', report.final_output)",
         "Observed: re.search('appl', report.final_output) = <re.Match object; span=(2, 6), match='appl'>, "
