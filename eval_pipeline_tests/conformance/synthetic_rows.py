@@ -34,8 +34,22 @@ def _accepted(number: int, area: str, op: str, **given: Any) -> Row:
     return Row("connexity", "observed", area, 9000 + number, data)
 
 
+def _limit(number: int, limit: Any) -> Row:
+    config = {"runners": {"r": {"agent": {"type": "codex", "model": "m"}}}, "defaults": {"timeoutMs": limit}}
+    error = "Invalid config at defaults.timeoutMs: expected integer > 1"
+    return Row("skillgym", "oracle_config", "None", 9000 + number, {"config": config, "ok": False, "error": error})
+
+
+def _tolerance(number: int, baseline: float, actual: float, **tolerance: float) -> Row:
+    data = {"baseline": baseline, "actual": actual, "tolerance": tolerance, "ok": False}
+    return Row("skillgym", "oracle_snapshot_tolerance", "None", 9000 + number, data)
+
+
 _CONTAINS = {"type": "contains", "value": "a"}
 SYNTHETIC_ROWS = (
+    _limit(40, 1),
+    _limit(41, 0),
+    _tolerance(42, 100, 115, percent=15),
     _observed(1, {**_CONTAINS, "negate": "true"}),
     _observed(2, {**_CONTAINS, "weight": -1}),
     _observed(3, {**_CONTAINS, "required": True, "min_score": 2}),

@@ -108,9 +108,7 @@ def _fields(table: Mapping[str, Check], required: Sequence[str] = (), first: Seq
                 place = SourceLocation(field=_join(path, name))
                 raise InputError(f"unknown key; there are: {', '.join(table)}{did_you_mean(name, table)}", place)
         return {
-            name: table[name](given.get(name), _join(path, name))
-            for name in table
-            if name in required or given.get(name) is not None
+            name: table[name](given.get(name), _join(path, name)) for name in table if name in required or name in given
         }
 
     return check
@@ -143,7 +141,7 @@ def _workspace(value: Any, path: str) -> Any:
     given = _object(value, path)
     mode = _one_of(tuple(_FORBIDDEN), '"none", "shared", or "isolated"')(given.get("mode"), f"{path}.mode")
     for name in _FORBIDDEN[mode]:
-        if given.get(name) is not None:
+        if name in given:
             raise _wrong(f"{path}.{name}", f'this key to be omitted when workspace mode is "{mode}"')
     table = {"mode": _text, "cwd": _text, "templateDir": _text, "bootstrap": _BOOTSTRAP}
     return _fields(table)(given, path)
@@ -224,13 +222,20 @@ def run_options(cli: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any
 
 def _option(text: Any, name: str, least: int) -> int:
     flag = "--" + re.sub(r"([A-Z])", r"-\1", name).lower()
-    try:
-        value = float(str(text).strip())
-    except ValueError:
-        value = -1.0
-    if value != int(value) or value < least:
+    value = _javascript_number(str(text).strip())
+    if value is None or not value.is_integer() or value < least:
         raise _wrong(f"CLI option {flag}", f"integer >= {least}")
     return int(value)
+
+
+def _javascript_number(text: str) -> float | None:
+    """Return the number that JavaScript reads in a text: `1e1`, `0x10`, …; None for a text that is none."""
+    if "_" in text:
+        return None
+    try:
+        return float(int(text, 0)) if re.match(r"0[box]", text, re.IGNORECASE) else float(text)
+    except ValueError:
+        return None
 
 
 # Files.

@@ -10,7 +10,13 @@ import pytest
 import yaml
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, parse_config, read_config
+from eval_pipeline.formats.skillgym.configuration import (
+    CONFIGURATION,
+    find_config,
+    parse_config,
+    read_config,
+    run_options,
+)
 from eval_pipeline_tests.cli.sample_project import make_cli_project
 
 AGENT = {"agent": {"type": "codex", "model": "gpt-5"}}
@@ -68,6 +74,32 @@ def test_a_number_that_is_not_whole_is_wrong(tmp_path: Path, number: str) -> Non
 
     with pytest.raises(InputError, match=r"skillgym.config.json: run.repeat: expected integer >= 1"):
         read_config(file)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"run": None}, "run: expected plain object"),
+        ({"run": {"repeat": None}}, "run.repeat: expected integer >= 1"),
+        ({"run": {"workspace": {"mode": "none", "bootstrap": None}}}, "run.workspace.bootstrap: expected this key to"),
+    ],
+)
+def test_null_is_no_missing_value(given: Any, field: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_config({**given, "runners": {"r": AGENT}})
+
+    assert field in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0x10", 16), ("1e1", 10), (" 3 ", 3), ("", None), ("1_0", None), ("nan", None), ("inf", None)]
+)
+def test_numbers_of_the_command_line_are_read_as_javascript_reads_them(text: str, number: int | None) -> None:
+    if number is not None:
+        assert run_options({"repeat": text}, {})["repeat"] == number
+        return
+    with pytest.raises(InputError, match="expected integer >= 1"):
+        run_options({"repeat": text}, {})
 
 
 def test_a_time_limit_of_one_millisecond_is_accepted() -> None:
