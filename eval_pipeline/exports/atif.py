@@ -144,6 +144,8 @@ class _Steps:
         self.others: list[dict[str, Any]] = []
         self._step: _Step | None = None
         self._ids: dict[str, dict[str, Any]] = {}
+        self._answered = {id(use.result): id(use.call) for use in report.tool_uses if use.result is not None}
+        self._made: dict[int, dict[str, Any]] = {}
         self._count = 0
         if prompt and not any(is_spoken(event, "user") for event in report.events):
             self._add({"source": "user", "message": prompt})
@@ -195,15 +197,14 @@ class _Steps:
         if event.tool_kind is not None:
             call["extra"] = {"tool_kind": event.tool_kind}
         self._open(event.at).calls.append(call)
-        self._ids[event.call_id or id_] = call
+        self._ids[event.call_id or id_] = self._made[id(event)] = call
 
     def _result(self, event: ToolResultEvent) -> None:
         """Add a result to the step that has its call; one without a call of this step names none."""
         step = self._step or self._open(event.at)
         own = [call["tool_call_id"] for call in step.calls]
-        answered = {result.get("source_call_id") for result in step.results}
-        call = self._ids.get(event.call_id or "")
-        id_ = call["tool_call_id"] if call else next((each for each in own if each not in answered), None)
+        call = self._made.get(self._answered.get(id(event), 0))
+        id_ = call["tool_call_id"] if call else None
         elsewhere = id_ if id_ not in own else None  # the format allows a call of the same step alone
         extra = known({
             "is_error": event.is_error, "duration_ms": event.duration_ms, "tool": event.tool, "call_id": elsewhere

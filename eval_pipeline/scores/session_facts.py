@@ -55,10 +55,18 @@ def tool_errors(report: SessionReport) -> int:
     return sum(isinstance(event, ToolResultEvent) and event.is_error is True for event in report.events)
 
 
-def failed_calls(report: SessionReport) -> frozenset[str]:
-    """Return the ids of the calls that failed."""
-    results = (event for event in report.events if isinstance(event, (ToolResultEvent, SkillEvent, FileReadEvent)))
-    return frozenset(event.call_id for event in results if event.call_id is not None and failed(event))
+def failures_of(report: SessionReport) -> Callable[[Event], bool]:
+    """Return a function that returns whether an event of the session failed: by itself, or a call or the loading of a
+    skill by the result of the call."""
+    doings = (event for event in report.events if isinstance(event, (ToolResultEvent, SkillEvent, FileReadEvent)))
+    ids = {event.call_id for event in doings if failed(event)} - {None}
+    calls = {id(use.call) for use in report.tool_uses if use.is_error is True}
+
+    def is_failed(event: Event) -> bool:
+        of_call = isinstance(event, (ToolCallEvent, SkillEvent)) and event.call_id in ids
+        return failed(event) or of_call or id(event) in calls
+
+    return is_failed
 
 
 # Steps.
@@ -156,10 +164,10 @@ def skill_names(used: str) -> frozenset[str]:
 
 def skill_counts(report: SessionReport) -> Counter[str]:
     """Return how often each skill was used: loads by a tool, else its other signs; failed attempts are left out."""
-    failures = failed_calls(report)
+    is_failed = failures_of(report)
     loads: Counter[str] = Counter()
     for call in report.tool_calls:
-        if call.call_id not in failures:
+        if not is_failed(call):
             loads.update(_texts_of(call, _NAMES_OF_SKILLS))
     shown = Counter({skill: _explicit(events) or len(events) for skill, events in _signs(report).items()})
     detected = Counter({detected.skill: 1 for detected in report.skills})
@@ -168,10 +176,10 @@ def skill_counts(report: SessionReport) -> Counter[str]:
 
 def _signs(report: SessionReport) -> Mapping[str, list[SkillEvent]]:
     """Return the signs of each skill in order; failed attempts are left out."""
-    failures = failed_calls(report)
+    is_failed = failures_of(report)
     signs: dict[str, list[SkillEvent]] = {}
     for event in report.events:
-        if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
+        if isinstance(event, SkillEvent) and not is_failed(event):
             signs.setdefault(event.skill, []).append(event)
     return signs
 
@@ -206,9 +214,9 @@ def skill_evidence(report: SessionReport, skill: str) -> Iterator[str]:
         if is_skill(detected.skill, skill):
             yield ", ".join(detected.evidence) or "detected"
     understood = any(isinstance(event, (SkillEvent, FileReadEvent, CommandEvent)) for event in report.events)
-    failures = failed_calls(report)
+    is_failed = failures_of(report)
     for event in report.events:
-        if failed(event) or (isinstance(event, ToolCallEvent) and event.call_id in failures):
+        if is_failed(event):
             continue
         evidence = _event_evidence(event, skill) or _call_evidence(event, skill, understood)
         if evidence is not None:

@@ -113,6 +113,24 @@ def test_a_step_is_a_call_of_the_model_with_the_results_of_its_tools() -> None:
     assert document["extra"]["eval_pipeline"]["status"] == "passed"
 
 
+def test_a_result_without_an_id_is_that_of_its_own_tool() -> None:
+    events = (
+        ToolCallEvent(tool="read", arguments={}),
+        ToolCallEvent(tool="search", arguments={}),
+        ToolResultEvent(tool="search", output="found"),
+        ToolResultEvent(tool="read", output="text"),
+        ToolResultEvent(tool="other", output="nobody's"),
+    )
+
+    (step,) = (step for step in trajectory_of(a_report(events=events))["steps"] if step.get("tool_calls"))
+
+    names = {call["tool_call_id"]: call["function_name"] for call in step["tool_calls"]}
+    results = step["observation"]["results"]
+    assert [(names.get(each.get("source_call_id")), each["content"]) for each in results] == [
+        ("search", "found"), ("read", "text"), (None, "nobody's")
+    ]  # fmt: skip
+
+
 def test_a_plan_is_a_file_of_its_suite_and_runner() -> None:
     assert list(exported("atif", a_record(), a_record("a.b", repetition=2), a_record("none", report=None))) == [
         "maths/solver/sum.json",

@@ -46,6 +46,14 @@ USED = [
     ),
 ]
 NOT_USED = [
+    pytest.param(
+        [call("Skill", skill="csv"), ToolResultEvent(tool="Skill", output="no such skill", is_error=True)],
+        id="failed-call-without-an-id",
+    ),
+    pytest.param(
+        [SkillEvent(skill="csv", call_id="1"), ToolResultEvent(tool="Skill", call_id="1", output="", is_error=True)],
+        id="skill-of-a-failed-call",
+    ),
     pytest.param([], id="no-call"),
     pytest.param([call("Bash", command="cat csv")], id="another-tool"),
     pytest.param([call("Skill", skill="csv-export")], id="a-longer-name"),

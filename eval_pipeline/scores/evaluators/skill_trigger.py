@@ -20,7 +20,7 @@ class SkillTrigger:
     """1 when `skill` was used, or, with `should_trigger: false`, was not. Failed attempts do not count."""
 
     __pydantic_config__: ClassVar[ConfigDict] = SNAKE_OR_CAMEL
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ()
     skill: Text
     should_trigger: Annotated[bool, Field(strict=True)] = True

@@ -28,7 +28,7 @@ class SkillUsed:
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ()
     value: Any
     on_missing: OnMissing = "unscored"
