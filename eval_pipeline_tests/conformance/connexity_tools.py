@@ -100,12 +100,12 @@ def _check_match(data: Mapping[str, Any], record: Record) -> None:
     given, matched = data["input"], data["expected"]["matched"]
     mock = ToolMock(tool="t", response={"ok": 1}, params=given["expected_params"])
 
-    def answered(mock: ToolMock) -> bool:
+    def matches(mock: ToolMock) -> bool:
         return results_of([("t", given["arguments_raw"])], [mock], declared("t")) == [{"ok": 1}]
 
-    found = answered(mock)
+    found = matches(mock)
     if data["generations"] == ["g2"]:
-        if (by_keys := answered(replace(mock, match="keys"))) is not found:
+        if (by_keys := matches(replace(mock, match="keys"))) is not found:
             record("difference", BY_VALUE)
             found = by_keys
     elif matched and not found:
