@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.sweeps.deletion import delete_stored, remove_orphans
 from eval_pipeline_tests.conformance.public_verbs import command
 from eval_pipeline_tests.formats.skillgym.conftest import HEAD
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
@@ -175,3 +176,9 @@ def test_the_workspace_of_the_page_is_copied_and_prepared_for_its_case(tmp_path:
     files = {path.name: path.read_text() for path in left.rglob("*") if path.is_file() and ".artifacts" in path.parts}
     assert files == {"install.log": "installed\n", "versions.txt": "once\n"}
     assert [path.parent.name for path in left.rglob("install.log")] == ["workspace-check-1"]
+    ((sweep,),) = folder.ask("SELECT DISTINCT sweep_id FROM target_executions")
+    store = folder.session().store
+    with store.exclusive():
+        assert remove_orphans(store).files == 0, "what a bootstrap left belongs to its sweep"
+        delete_stored(store, "sweep", [sweep], dry_run=False)
+    assert not list(left.rglob("install.log"))
