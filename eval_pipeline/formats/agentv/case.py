@@ -16,7 +16,7 @@ from eval_pipeline.formats.agentv.evaluators import (
     read_evaluators,
     reads_criteria,
 )
-from eval_pipeline.formats.agentv.field_hints import RENAMED
+from eval_pipeline.formats.agentv.field_hints import RENAMED, rename
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.preprocessors import with_preprocessors
@@ -197,7 +197,7 @@ def _meant(names: Sequence[str], raw: Map) -> tuple[str, str] | None:
 def _missing(test: Test, problem: str, names: Sequence[str]) -> InputError:
     """The error of a test without any of these fields, at the field that is meant to be one, if there is one."""
     name, key = _meant(names, test.raw) or (None, None)
-    cure = f"; write '{name}' instead of '{key}'" if key is not None else ""
+    cure = rename(name, key) if name is not None and key is not None else ""
     place = key or (names[0] if len(names) == 1 else None)
     return test.cursor.error(f"test '{_name(test.raw)}' {problem}{cure}", *([place] if place else []))
 
@@ -293,7 +293,7 @@ def _execution(test: Test) -> dict[str, Any]:
         "cache": fields.flag(execution, "cache", at),
         "stop_on_error": fields.flag(execution, "fail_on_error", at),
         "budget_usd": settings.budget_of(execution, at),
-        **settings.repeat_of(execution, at, ("trials", "repeat")),
+        **settings.repeat_of(execution, at, test.context, settings.IN_EXECUTION),
     }
 
 
@@ -340,7 +340,7 @@ _ALWAYS: Mapping[str, Callable[[Test], Any]] = {
 _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "expected_output": _expected_output,
     "execution": _execution,
-    "repeat": lambda test: {**settings.repeat_of(test.raw, test.cursor, ("repeat",))},
+    "repeat": lambda test: {**settings.repeat_of(test.raw, test.cursor, test.context)},
     "timeout_s": lambda test: {"timeout_s": fields.positive(test.raw, "timeout_s", test.cursor)},
     "max_steps": lambda test: {"max_steps": fields.count(test.raw, "max_steps", test.cursor)},
     "expected_fail": lambda test: {"expected_fail": fields.flag(test.raw, "expected_fail", test.cursor) or False},

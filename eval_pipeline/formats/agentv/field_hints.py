@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from eval_pipeline.errors import did_you_mean
+from eval_pipeline.errors import did_you_mean, nearest
 from eval_pipeline.suites.fields import CASE_EXECUTION, SUITE_EXECUTION
 
 _REFERENCE = (
@@ -25,6 +25,17 @@ RENAMED = {
 def hint(key: str, known: Collection[str]) -> str:
     """Return what may be meant by an unknown field, as the end of a message; nothing where that is not known."""
     return _REFERENCE if key == "$ref" else _renamed(key, known) or _outside(key, known) or did_you_mean(key, known)
+
+
+def rename(name: str, key: str) -> str:
+    """Return how a field that is required is to be written in place of another name, as the end of a message."""
+    return f"; write '{name}' instead of '{key}'"
+
+
+def misspelling_of(name: str, raw: Iterable[object], known: Collection[str]) -> str:
+    """Return the hint for a required field that is missing, where an unknown one is a misspelling of it."""
+    key = nearest(name, [str(key) for key in raw if key not in known])
+    return rename(name, key) if key is not None else ""
 
 
 def _renamed(key: str, known: Collection[str]) -> str:

@@ -8,8 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from eval_pipeline.errors import did_you_mean
+from eval_pipeline.formats.agentv.field_hints import misspelling_of
 from eval_pipeline.formats.agentv.load_context import MEDIA_TYPES, LoadContext
 from eval_pipeline.parsing.fields import FieldCursor, kind, text
+from eval_pipeline.suites.fields import MESSAGE
 from eval_pipeline.suites.model import Message, content_text
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -51,7 +53,7 @@ def read_message(raw: Any, cursor: FieldCursor, context: LoadContext) -> Message
     if not isinstance(calls, (list, tuple)) or not all(isinstance(call, Mapping) for call in calls):
         raise cursor.error(f"expected a list of tool calls, got {kind(calls)}", "tool_calls")
     if "content" not in raw and not calls:
-        raise cursor.error(f"a message needs content{did_you_mean('content', map(str, raw))}", "content")
+        raise cursor.error(f"a message needs content{misspelling_of('content', raw, MESSAGE.names)}", "content")
     content = _content(raw.get("content"), cursor.at("content"), context)
     return Message(role=str(role), content=content, name=text(raw, "name", cursor), tool_calls=tuple(calls))
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict
 
-from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.workspace import read_runner_hooks
 from eval_pipeline.parsing import fields
@@ -55,7 +54,7 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
     own_repeat = execution.get("trials") is None and execution.get("repeat") is None
     return SuiteSettings(
         runners=runners(execution, at) or _named_target(document, cursor),
-        **(repeat_of(document, cursor, ("repeat",)) if own_repeat else repeat_of(execution, at, ("trials", "repeat"))),
+        **(repeat_of(document, cursor, context) if own_repeat else repeat_of(execution, at, context, IN_EXECUTION)),
         threshold=fields.share(execution, "threshold", at),
         concurrency=fields.count(execution, "workers", at),
         budget_usd=budget_of(execution, at),
@@ -154,23 +153,26 @@ def _target_name(item: Any, cursor: FieldCursor) -> str:
     return str(name)
 
 
-def repeat_of(holder: Map, cursor: FieldCursor, keys: Sequence[str]) -> Repeat:
+IN_EXECUTION = ("trials", "repeat")
+"""Where an `execution` has its repetitions."""
+
+
+def repeat_of(holder: Map, cursor: FieldCursor, context: LoadContext, keys: Sequence[str] = ("repeat",)) -> Repeat:
     """Return the repetitions under the first present of `keys`: a count, or a mapping with one."""
     key = next((key for key in keys if holder.get(key) is not None), None)
     if key is None:
         return Repeat(repetitions=None, strategy=None, early_exit=None, on_failure=None, repeat_budget_usd=None)
-    return _repeat_block(holder, key, cursor)
+    return _repeat_block(holder, key, cursor, context)
 
 
-def _repeat_block(holder: Map, key: str, cursor: FieldCursor) -> Repeat:
+def _repeat_block(holder: Map, key: str, cursor: FieldCursor, context: LoadContext) -> Repeat:
     if not isinstance(holder[key], Mapping):
         count = fields.count(holder, key, cursor)
         return Repeat(repetitions=count, strategy="pass_at_k", early_exit=None, on_failure=None, repeat_budget_usd=None)
     block, at = fields.with_snake_case_keys(holder[key], REPEAT), cursor.at(key)
     for name in block:
         if name not in REPEAT:
-            hint = did_you_mean(str(name), REPEAT)
-            raise at.error(f"unknown field; there are: {', '.join(REPEAT)}{hint}", name)
+            context.warn_of_unknown(str(name), REPEAT, at, f"field of {key}")
     if block.get("count") is None:
         raise at.error("expected how many repetitions, got nothing", "count")
     strategy = fields.choice(block, "strategy", at, STRATEGIES)

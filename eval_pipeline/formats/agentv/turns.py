@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from typing import Any, cast
 
-from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.evaluators import default_grader, read_evaluators
+from eval_pipeline.formats.agentv.field_hints import misspelling_of
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages
 from eval_pipeline.parsing import fields
@@ -85,7 +85,7 @@ def _turn_input(turn: Map, cursor: FieldCursor, context: LoadContext) -> tuple[M
         if key not in TURN.names:
             context.warn_of_unknown(str(key), TURN.names, cursor, "field of a turn")
     if "input" not in turn:
-        raise cursor.error(f"a turn needs an input{did_you_mean('input', map(str, turn))}", "input")
+        raise cursor.error(f"a turn needs an input{misspelling_of('input', turn, TURN.names)}", "input")
     return read_messages(turn["input"], cursor.at("input"), context)
 
 

@@ -110,7 +110,7 @@ def test_a_conversation_that_nobody_evaluates_is_a_warning() -> None:
         ("turns: []", "tests[0].turns: expected a list of turns, got a list"),
         ("turns: hi", "tests[0].turns: expected a list of turns, got a text ('hi')"),
         ("turns: [hi]", "tests[0].turns[0]: expected a turn with an input, got a text ('hi')"),
-        ("turns: [{imput: hi}]", "tests[0].turns[0].input: a turn needs an input; did you mean 'imput'?"),
+        ("turns: [{imput: hi}]", "tests[0].turns[0].input: a turn needs an input; write 'input' instead of 'imput'"),
         ("turns: [{input: []}]", "tests[0].turns[0].input: expected a text, an object or a list of messages"),
         (
             "turns: [{input: hi, assertions: [{type: x, weight: -1}]}]",
