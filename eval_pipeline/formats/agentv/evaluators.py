@@ -23,6 +23,7 @@ from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.arguments import argument_fields, has_argument, unknown_arguments
 from eval_pipeline.scores.evaluate import build
+from eval_pipeline.scores.grading.criteria import CRITERION
 from eval_pipeline.scores.programs.payload import Shape
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.fields import EVALUATOR
@@ -44,6 +45,7 @@ _CALL = frozenset({*_OF_A_CALL, "argsMatch", *_TIMES})
 _TIMED_MODES = ("in_order", "exact")
 _MEANT = frozenset({"criteria"})
 """Arguments whose author wants something else graded without them: an error where the evaluator has none."""
+_CRITERIA = ("rubrics", "criteria")
 _COMMENTS = frozenset({"description", "comment", "note", "notes"})
 _MEASURE = re.compile(
     r"(max|min)_|threshold|budget|tolerance|ratio|temperature|weight|required|negate|should_trigger|_(ms|usd|s|steps)\Z"
@@ -55,7 +57,7 @@ def read_evaluators(raw: Map, cursor: FieldCursor, context: LoadContext) -> tupl
 
     `rubrics` come before them, as one grader.
     """
-    rubric = _rubric(raw, cursor)
+    rubric = _rubric(raw, cursor, context)
     steps = listed_under(raw)
     if steps is None:
         return rubric
@@ -184,13 +186,14 @@ def _is_group(entry: Any) -> bool:
     )
 
 
-def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
+def _rubric(raw: Map, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
     rubrics = raw.get("rubrics")
     if rubrics is None or rubrics == []:
         return ()
     if not isinstance(rubrics, list):
         raise cursor.error(f"expected a list of criteria, got {kind(rubrics)}", "rubrics")
-    return (EvaluatorSpec(type="llm-grader", name="rubric", config={"rubrics": rubrics}),)
+    config = {"rubrics": _known_criteria(rubrics, cursor.at("rubrics"), context)}
+    return (EvaluatorSpec(type="llm-grader", name="rubric", config=config),)
 
 
 def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
@@ -242,9 +245,12 @@ def _payload(config: Map, context: LoadContext) -> dict[str, str]:
 
 def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
     """Return the arguments that an evaluator has; others are warned of, as AgentV passes over them."""
-    for key in set(unknown_arguments(type_, frozenset(config))) - _MEANT:
+    for key in sorted(set(unknown_arguments(type_, frozenset(config))) - _MEANT):
         context.diagnostics.add(partial(_ignored, type_, key), partial(cursor.place, key), kind=f"{type_} {key}")
         config = {name: value for name, value in config.items() if name != key}
+    for key in _CRITERIA:
+        if isinstance(config.get(key), list):
+            config = {**config, key: _known_criteria(config[key], cursor.at(key), context)}
     expected = config.get("expected")
     if type_ != "tool-trajectory" or not isinstance(expected, list):
         return config
@@ -253,6 +259,24 @@ def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, co
         **config,
         "expected": [_known_call(call, fields, cursor.at("expected", at), context) for at, call in enumerate(expected)],
     }
+
+
+def _known_criteria(criteria: list[Any], cursor: FieldCursor, context: LoadContext) -> list[Any]:
+    """Return the criteria with the fields that criteria have; others are warned of, as AgentV passes over them."""
+    if not any(_beyond(each, CRITERION.names) for each in criteria):
+        return criteria
+    for index, each in enumerate(criteria):
+        for key in _beyond(each, CRITERION.names):
+            context.warn_of_unknown(str(key), CRITERION.names, cursor.at(index), "field of a criterion")
+    return [
+        {key: value for key, value in each.items() if key in CRITERION.names} if isinstance(each, Mapping) else each
+        for each in criteria
+    ]
+
+
+def _beyond(mapping: Any, known: frozenset[str]) -> list[Any]:
+    """Return the keys of a mapping that are not known, in its order."""
+    return [key for key in mapping if key not in known] if isinstance(mapping, Mapping) else []
 
 
 def _ignored(type_: str, key: str) -> str:

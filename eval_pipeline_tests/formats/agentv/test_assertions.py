@@ -319,6 +319,10 @@ UNKNOWN = {
         "{type: contains, value: a, weigth: 2}",
         "weigth: unknown argument of 'contains', ignored; there are: value; did you mean 'weight'?",
     ),
+    "a field of a criterion": (
+        "{type: rubrics, name: r, criteria: [{id: a, outcome: b, wieght: 2}]}",
+        "wieght: unknown field of a criterion, ignored; did you mean 'weight'?",
+    ),
     "a field of an expected call": (
         "{type: tool-trajectory, name: t, mode: exact, expected: [{tool: a, input: 1}]}",
         "input: of an expected call only tool, kind, args, args_match, max_duration_ms are compared; ignored",
