@@ -7,6 +7,7 @@ from typing import Any
 
 from eval_pipeline.pages.agreement import agreement_document
 from eval_pipeline.pages.boards import board_document
+from eval_pipeline.pages.ratings import exported_ratings
 from eval_pipeline.pages.sweeps import comparison_document, sweeps_document
 from eval_pipeline.warehouse.page_queries import histories
 from eval_pipeline.warehouse.selections import Selection
@@ -17,7 +18,7 @@ MOST_VERDICTS = 50_000
 
 
 def page_documents(connection: Connection, selection: Selection) -> dict[str, Any]:
-    """Return board, sweeps, agreement, histories, and the comparison of the newest two sweeps.
+    """Return board, sweeps, agreement, ratings, histories, and the comparison of the newest two sweeps.
 
     What a selection of suites or runners leaves out is in none of them.
     """
@@ -30,6 +31,7 @@ def page_documents(connection: Connection, selection: Selection) -> dict[str, An
         "history": _by_case(histories(connection, selection.suites, selection.runners, MOST_VERDICTS)),
         "sweeps": sweeps_document(connection) if whole else None,
         "agreement": agreement_document(connection) if whole else None,
+        "ratings": exported_ratings(connection) if whole else None,
         "compare": comparison_document(connection, *sides) if sides else None,
     }
 

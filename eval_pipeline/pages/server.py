@@ -26,6 +26,7 @@ from eval_pipeline.pages.boards import board_document, changes_of
 from eval_pipeline.pages.cases import case_document
 from eval_pipeline.pages.grading import MOST_BYTES, store, why_read_only
 from eval_pipeline.pages.live import live_document
+from eval_pipeline.pages.ratings import ratings_document
 from eval_pipeline.pages.request_guard import RequestGuard, allow_hosts
 from eval_pipeline.pages.static_files import static_files
 from eval_pipeline.pages.suites import rows_document, search_document, suite_document
@@ -96,6 +97,8 @@ class Documents:
     def _document(self, name: str, connection: Connection, query: Query) -> Any:
         if name == "compare":
             return comparison_document(connection, query["a"], query["b"], self.cluster_by)
+        if name == "ratings":
+            return ratings_document(connection, query.get("suite"), self.cluster_by)
         return DOCUMENTS[name](connection, query)
 
     def _keep(self, key: tuple[str, str], data: bytes) -> None:
@@ -117,7 +120,7 @@ DOCUMENTS: Mapping[str, Callable[[Connection, Query], Any]] = {
     "agreement": lambda connection, query: agreement_document(connection),
     "sweeps": lambda connection, query: sweeps_document(connection),
 }
-NAMES = (*DOCUMENTS, "compare")
+NAMES = (*DOCUMENTS, "compare", "ratings")
 
 
 def make_app(documents: Documents, listening: str, allowed_hosts: tuple[str, ...] = ()) -> RequestGuard:

@@ -174,6 +174,11 @@ def rows_of_view(connection: Connection, view: str) -> list[Row]:
     return _rows(connection, f'SELECT * FROM "{view}"', {}) if found is not None else []
 
 
+def current_names(connection: Connection) -> list[tuple[str, str]]:
+    """Return suite and runner of each current pair."""
+    return connection.execute("SELECT suite, runner FROM current_pairs ORDER BY suite, runner").fetchall()
+
+
 def sweep_rows(connection: Connection, most: int) -> list[Row]:
     """Return the newest sweeps with what they did and what their executions cost."""
     name = "s.name" if "name" in existing_columns(connection, "sweeps") else "NULL AS name"

@@ -23,6 +23,7 @@ PAGES = {
     "#case?suite=hostile&case=script": "History over sweeps",
     "#sweeps": "compare a with b",
     "#compare": "Cases with the largest change",
+    "#ratings": "How likely the one in the row wins",
     "#agreement": "Graders and people",
 }
 

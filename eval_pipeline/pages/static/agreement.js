@@ -1,9 +1,12 @@
 // The page *Agreement*: graders with people, with each other, simulators with each other; variance; judges over time.
 import { load } from "./data.js";
 import { fill, h, section, table } from "./dom.js";
-import { amount, percent } from "./format.js";
+import { amount, percent, UNKNOWN } from "./format.js";
 
 const RATES = /rate|agreement$|^unanimous$|_share$/;
+const DECIMALS = /kappa|alpha|difference|correlation|variance|score|^low$|^high$|^center$/;
+const WORDS = { krippendorffs_alpha: "α", krippendorffs_alpha_ordinal: "α of the order", krippendorffs_alpha_passed: "α of passing",
+  cohens_kappa: "κ", sweep_name: "sweep", center: "base", left_out: "left out", judged_at: "judged at (UTC)" };
 const TITLES = {
   people_agreement: ["Graders and people", "How far each grader, per revision, agrees with the newest grade of each person; κ is Cohen's: 1 full agreement, 0 as by chance."],
   grader_agreement: ["Graders of a panel", "Krippendorff's α: 1 full agreement, 0 as by chance."],
@@ -23,8 +26,15 @@ export async function showAgreement(main) {
 function part(title, lead, rows) {
   if (!rows.length) return section(title, h("p.quiet", {}, lead), h("p", {}, "nothing to compare yet"));
   const names = Object.keys(rows[0]);
-  const numbers = names.map((name, number) => (typeof rows[0][name] === "string" ? -1 : number)).filter((number) => number >= 0);
-  const text = (name, value) => (typeof value !== "number" ? value : RATES.test(name) ? percent(value) : amount(value, Number.isInteger(value) ? 0 : 3));
+  const isNumber = (name) => rows.some((row) => typeof row[name] === "number");
+  const numbers = names.map((name, number) => (isNumber(name) ? number : -1)).filter((number) => number >= 0);
   return section(title, h("p.quiet", {}, lead),
-    table(names.map((name) => name.replaceAll("_", " ")), rows.map((row) => names.map((name) => text(name, row[name]))), { numbers }));
+    table(names.map((name) => WORDS[name] ?? name.replaceAll("_", " ")), rows.map((row) => names.map((name) => text(name, row[name]))), { numbers, name: "figures" }));
+}
+
+function text(name, value) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (typeof value === "boolean") return h(value ? "b.bad" : "span.good", {}, value ? "yes" : "no");
+  if (typeof value !== "number") return value;
+  return RATES.test(name) ? percent(value) : amount(value, DECIMALS.test(name) ? 3 : 0);
 }

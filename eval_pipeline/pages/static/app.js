@@ -8,14 +8,15 @@ import { fill, h } from "./dom.js";
 import { clearKeys, listenToKeys } from "./keys.js";
 import { liveLine } from "./live.js";
 import { recall, remember } from "./memory.js";
+import { showRatings } from "./ratings.js";
 import { showSuite } from "./suite.js";
 import { showSweeps } from "./sweeps.js";
 
-const PAGES = { board: showBoard, suite: showSuite, case: showCase, sweeps: showSweeps, compare: showCompare, agreement: showAgreement };
-const LINKS = { board: "Board", sweeps: "Sweeps", compare: "Compare", agreement: "Agreement" };
-const KEYS = { b: "board", s: "sweeps", c: "compare", a: "agreement" };
+const PAGES = { board: showBoard, suite: showSuite, case: showCase, sweeps: showSweeps, compare: showCompare, ratings: showRatings, agreement: showAgreement };
+const LINKS = { board: "Board", sweeps: "Sweeps", compare: "Compare", ratings: "Ratings", agreement: "Agreement" };
+const KEYS = { b: "board", s: "sweeps", c: "compare", r: "ratings", a: "agreement" };
 const HELP = [
-  ["b s c a", "board, sweeps, compare, agreement"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
+  ["b s c r a", "board, sweeps, compare, ratings, agreement"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
   ["u", "from a case to its suite"], ["/", "find a text"], ["t", "light or dark"], ["?", "these keys"],
 ];
 

@@ -7,7 +7,7 @@ export function isEmbedded() {
 
 /** Return a document of the page. Throws an Error for one that only the server can make. */
 export function embeddedDocument(name, parameters) {
-  const make = { suite: gridOf, rows: rowsOf, search: foundIn, case: caseOf, compare: comparisonOf }[name];
+  const make = { suite: gridOf, rows: rowsOf, search: foundIn, case: caseOf, compare: comparisonOf, ratings: ratingsOf }[name];
   const found = make ? make(parameters) : documents()[name];
   if (found === undefined || found === null) throw new Error("this page has no such data: eval-pipeline view shows it");
   return found;
@@ -35,6 +35,10 @@ function gridOf({ suite }) {
 function comparisonOf({ a, b }) {
   const only = documents().compare;
   return only && only.baseline === a && only.candidate === b ? only : null;
+}
+
+function ratingsOf({ suite }) {
+  return documents().ratings?.[suite ?? ""];
 }
 
 function plansOf(suite, caseId) {
