@@ -23,11 +23,10 @@ from filelock import FileLock
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.warehouse.attached import attached
-from eval_pipeline.warehouse.engines import IN_UTC, opened_file, sql_text
+from eval_pipeline.warehouse.engines import IN_UTC, Config, opened_file, sql_text
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
     STORAGE_VERSION,
-    Config,
     Copy,
     damaged,
     damaged_results,

@@ -19,14 +19,14 @@ import duckdb
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.warehouse.attached import AttachedConnection
 from eval_pipeline.warehouse.catalog import Catalog
-from eval_pipeline.warehouse.engines import sql_text
+from eval_pipeline.warehouse.engines import Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
 from eval_pipeline.warehouse.lake_engine import LAKE, Engine, lake_engine, temporary
 from eval_pipeline.warehouse.lake_readers import LakeReader
 from eval_pipeline.warehouse.lake_retries import Retries, is_transient
 from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
-from eval_pipeline.warehouse.publishing import Config, first_line
+from eval_pipeline.warehouse.publishing import first_line
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_left_over
 from eval_pipeline.warehouse.shared_files import SharedFiles

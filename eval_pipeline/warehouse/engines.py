@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
-from eval_pipeline.warehouse.publishing import Config
-
+Config = Mapping[str, str | bool | int | float | list[str]]
+"""The settings of an engine, by their names in DuckDB."""
 _NAME = "warehouse"
 _DIFFERS = ("memory_limit", "threads")
 """Settings that are not the same in every warehouse and transaction."""
@@ -26,7 +26,7 @@ TEMPORARY = "temp_directory"
 
 
 @contextmanager
-def opened_file(path: Path, config: Config) -> Iterator[duckdb.DuckDBPyConnection]:
+def opened_file(path: Path, config: Config, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a database file, which is made where there is none. At the end nobody has it open.
 
     An engine has one file at a time, and is not used again after an error. All have the same settings but for two.
@@ -36,7 +36,7 @@ def opened_file(path: Path, config: Config) -> Iterator[duckdb.DuckDBPyConnectio
     try:
         for name in _DIFFERS:
             connection.execute(f"SET {name} = '{config[name]}'")
-        connection.execute(f"ATTACH {sql_text(str(path))} AS {_NAME}")
+        connection.execute(f"ATTACH {sql_text(str(path))} AS {_NAME}{' (READ_ONLY)' if read_only else ''}")
         connection.execute(f"USE {_NAME}")
         yield connection
     except BaseException:

@@ -10,9 +10,8 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.engines import IN_UTC, TEMPORARY, sql_text
+from eval_pipeline.warehouse.engines import IN_UTC, TEMPORARY, Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress
-from eval_pipeline.warehouse.publishing import Config
 from eval_pipeline.warehouse.scraps import scratch_path
 
 LAKE = "lake"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ import duckdb
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.exhaustion import CURE, exhaustion
+from eval_pipeline.warehouse.engines import Config, opened_file
 
 _HEADERS = 3 * 4_096
 """Bytes before the first block of a DuckDB file."""
@@ -29,12 +30,13 @@ _MAGIC_AND_VERSION = struct.Struct("<8x4sQ")
 """The start of a DuckDB file: a checksum, `DUCK`, the number of its storage version."""
 _STORAGE_NUMBER = 64
 """The number of STORAGE_VERSION in a file."""
-_READER: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": "64MB"}
+_READER: Config = {"threads": 1, "memory_limit": "64MB"}
 _DAMAGE = ("Corrupt database", "Could not read enough bytes", "not a valid DuckDB database", "Failed to load metadata")
+_SIZE = "SELECT total_blocks, block_size FROM pragma_database_size() WHERE database_name = current_database()"
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
 _USED = """SELECT greatest(block_id, coalesce(list_max(additional_block_ids), -1)) AS block_id
            FROM pragma_storage_info('{}') WHERE persistent"""
 """The blocks of a table's rows, those of its long texts included."""
-Config = Mapping[str, str | bool | int | float | list[str]]
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class Copy:
                 _checksums(self.source)
                 _checksums(self.path)
         with suppress(duckdb.Error, WarehouseError):  # `publish` reports what is wrong, after bringing it up to date
-            _check(self.path, self.source)
+            _check(self.path, self.source, self.config)
 
     def publish(self) -> None:
         """Replace `target` by the copy. Raises WarehouseError, and leaves `target` as it is, when the warehouse is
@@ -102,7 +104,7 @@ class Copy:
             self._bring_up_to_date()
             if self.target.exists():  # an analyst of another account may have been let in
                 shutil.copymode(self.target, self.path)
-            _check(self.path, self.source)
+            _check(self.path, self.source, self.config)
             with suppress(OSError):  # a first one, or a file system without hard links: `replace` frees what was there
                 os.link(self.target, self.replaced)
             self.path.replace(self.target)
@@ -229,14 +231,14 @@ def merge_log(path: Path, config: Config) -> None:
         raise _unpublished(path, f"its write-ahead log cannot be written into it: the disk is full; {CURE}")
 
 
-def _check(copy: Path, source: Path) -> None:
+def _check(copy: Path, source: Path, config: Config) -> None:
     """Raise WarehouseError for a copy of another size, or without all blocks that are in use: those at its end may
     be free, and then are not part of the file.
 
     A copy of the same bytes has the same rows: counting them in both files takes ten times as long.
     """
     size = copy.stat().st_size
-    with duckdb.connect(str(copy), read_only=True, config=_READER) as connection:
+    with opened_file(copy, {**config, **_READER}, read_only=True) as connection:
         whole = size == source.stat().st_size and _has_its_blocks(connection, size)
     if not whole:
         raise _unpublished(source, "it, or its copy, is shorter than its content")
@@ -244,10 +246,10 @@ def _check(copy: Path, source: Path) -> None:
 
 def _has_its_blocks(connection: duckdb.DuckDBPyConnection, size: int) -> bool:
     """Return whether a database of this size has all blocks that are in use. Raises duckdb.Error when it has not."""
-    ((total, block),) = connection.execute("SELECT total_blocks, block_size FROM pragma_database_size()").fetchall()
+    ((total, block),) = connection.execute(_SIZE).fetchall()
     if total * block + _HEADERS <= size:
         return True
-    tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    tables = connection.execute(_TABLES).fetchall()
     used = " UNION ALL ".join(
         ["SELECT block_id FROM pragma_metadata_info()", *(_USED.format(name) for (name,) in tables)]
     )
