@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from eval_pipeline.agents.session_events import read_events, resolved, skill_loaded
+from eval_pipeline.agents.session_events import file_read_by, file_written_by, read_events, resolved, skill_loaded
 from eval_pipeline.agents.shell_reads import shell_reads
 from eval_pipeline.reports.jsonl_records import JsonMap, amount, first, mapping, text
 from eval_pipeline.reports.model import (
     CommandEvent,
     Event,
-    FileWriteEvent,
     MessageEvent,
     ToolCallEvent,
     ToolResultEvent,
@@ -146,33 +145,17 @@ def command_call(call: ToolCall) -> Iterator[Event]:
 
 def file_read(call: ToolCall) -> Iterator[Event]:
     """The file that a tool reads."""
-    path = text(first(call.arguments, *PATH_KEYS))
-    if path is not None:
-        whole = resolved(path, call.place)
-        yield from read_events(whole, folder=call.folder, ok=call.ok, call_id=call.id, at=call.at, line=call.line)
+    yield from file_read_by(call, text(first(call.arguments, *PATH_KEYS)), below=call.place)
 
 
 def file_created(call: ToolCall) -> Iterator[Event]:
     """The file that a tool writes as a whole."""
-    yield from _written(call, created=True)
+    yield from file_written_by(call, text(first(call.arguments, *PATH_KEYS)), "create", below=call.place)
 
 
 def file_edited(call: ToolCall) -> Iterator[Event]:
     """The file that a tool changes."""
-    yield from _written(call, created=False)
-
-
-def _written(call: ToolCall, *, created: bool) -> Iterator[Event]:
-    path = text(first(call.arguments, *PATH_KEYS))
-    if path is not None:
-        yield FileWriteEvent(
-            path=resolved(path, call.place),
-            how="create" if created else "edit",
-            ok=call.ok,
-            call_id=call.id,
-            at=call.at,
-            line=call.line,
-        )
+    yield from file_written_by(call, text(first(call.arguments, *PATH_KEYS)), "edit", below=call.place)
 
 
 skill_call: CallReader = skill_loaded

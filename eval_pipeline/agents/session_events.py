@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Protocol
+from typing import Literal, Protocol
 
 from eval_pipeline.failures import MODEL_REJECTED, TARGET_CRASH, FailureClass
 from eval_pipeline.reports.endings import WITHOUT_RESULT
 from eval_pipeline.reports.jsonl_records import JsonMap, first, text
 from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, FileWriteEvent, SkillEvent, Strength
 
+How = Literal["create", "edit", "delete"]
 _SKILL_FILE = "SKILL.md"
 _STRENGTHS: tuple[Strength, ...] = ("explicit", "strong", "medium")
 _REFUSED_MODEL = re.compile(
@@ -59,13 +60,15 @@ def read_events(
         yield SkillEvent(skill=skill, strength="strong", ok=ok, call_id=call_id, at=at, line=line)
 
 
-class SkillCall(Protocol):
-    """A tool call of an agent CLI, as far as loading a skill is concerned."""
+class FinishedCall(Protocol):
+    """A tool call of an agent CLI, with what is known of its result."""
 
     @property
     def id(self) -> str | None: ...
     @property
     def arguments(self) -> JsonMap: ...
+    @property
+    def folder(self) -> str | None: ...
     @property
     def ok(self) -> bool | None: ...
     @property
@@ -74,7 +77,21 @@ class SkillCall(Protocol):
     def line(self) -> int: ...
 
 
-def skill_loaded(call: SkillCall) -> Iterator[Event]:
+def file_read_by(call: FinishedCall, path: str | None, *, below: str | None) -> Iterator[Event]:
+    """The events of a call that reads a file, if it names one; a relative path is below `below`."""
+    if path is not None:
+        whole = resolved(path, below)
+        yield from read_events(whole, folder=call.folder, ok=call.ok, call_id=call.id, at=call.at, line=call.line)
+
+
+def file_written_by(call: FinishedCall, path: str | None, how: How, *, below: str | None) -> Iterator[Event]:
+    """The event of a call that changes a file, if it names one; a relative path is below `below`."""
+    if path is not None:
+        whole = resolved(path, below)
+        yield FileWriteEvent(path=whole, how=how, ok=call.ok, call_id=call.id, at=call.at, line=call.line)
+
+
+def skill_loaded(call: FinishedCall) -> Iterator[Event]:
     """The event of a call that loads a skill by its name."""
     skill = text(first(call.arguments, "skill", "name"))
     if skill is not None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from eval_pipeline.agents.claude_code.records import message_blocks
-from eval_pipeline.agents.session_events import read_events, resolved, skill_loaded
+from eval_pipeline.agents.session_events import file_read_by, file_written_by, skill_loaded
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, first, listing, mapping, shown, text
-from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent
+from eval_pipeline.reports.model import CommandEvent, Event
 
 _EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|\Z)")
 _NOT_RUN = "<tool_use_error>"
@@ -89,31 +89,20 @@ def _finished(call: ToolCall) -> tuple[int | None, str | None]:
 
 
 def _file_read(call: ToolCall) -> Iterator[Event]:
-    path = text(first(call.arguments, "file_path", "notebook_path", "path"))
-    if path is not None:
-        whole = resolved(path, call.folder)
-        yield from read_events(whole, folder=call.folder, ok=call.ok, call_id=call.id, at=call.at, line=call.line)
+    yield from file_read_by(call, _path(call), below=call.folder)
 
 
 def _file_write(call: ToolCall) -> Iterator[Event]:
-    yield from _changed(call, created=call.result is None or call.result.detail.get("type") != "update")
+    is_new = call.result is None or call.result.detail.get("type") != "update"
+    yield from file_written_by(call, _path(call), "create" if is_new else "edit", below=call.folder)
 
 
 def _file_edit(call: ToolCall) -> Iterator[Event]:
-    yield from _changed(call, created=False)
+    yield from file_written_by(call, _path(call), "edit", below=call.folder)
 
 
-def _changed(call: ToolCall, *, created: bool) -> Iterator[Event]:
-    path = text(first(call.arguments, "file_path", "notebook_path", "path"))
-    if path is not None:
-        yield FileWriteEvent(
-            path=resolved(path, call.folder),
-            how="create" if created else "edit",
-            ok=call.ok,
-            call_id=call.id,
-            at=call.at,
-            line=call.line,
-        )
+def _path(call: ToolCall) -> str | None:
+    return text(first(call.arguments, "file_path", "notebook_path", "path"))
 
 
 CALL_EVENTS: dict[str, Callable[[ToolCall], Iterator[Event]]] = {

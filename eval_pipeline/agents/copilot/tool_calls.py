@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from eval_pipeline.agents.session_events import read_events, resolved, skill_loaded
+from eval_pipeline.agents.session_events import How, file_read_by, file_written_by, skill_loaded
 from eval_pipeline.reports.jsonl_records import JsonMap, count, listing, mapping, shown, text
-from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent
+from eval_pipeline.reports.model import CommandEvent, Event
 
-How = Literal["create", "edit", "delete"]
 _HOW: Mapping[str, How] = {"create": "create", "edit": "edit", "delete": "delete"}
 _SHELL_END = re.compile(r"\n?<(?:shellId: \S+ completed|exited) with exit code (\d{1,5})>\s*\Z")
 
@@ -67,10 +65,7 @@ def _command(call: ToolCall) -> Iterator[Event]:
 
 
 def _file_read(call: ToolCall) -> Iterator[Event]:
-    path = text(call.arguments.get("path"))
-    if path is not None:
-        whole = resolved(path, call.folder)
-        yield from read_events(whole, folder=call.folder, ok=call.ok, call_id=call.id, at=call.at, line=call.line)
+    yield from file_read_by(call, text(call.arguments.get("path")), below=call.folder)
 
 
 def _created(call: ToolCall) -> Iterator[Event]:
@@ -81,15 +76,8 @@ def file_changes(call: ToolCall, how: How = "edit") -> Iterator[Event]:
     """The files that a call changed: as its result lists them, else the one that it names."""
     listed = [mapping(edit) for edit in listing(call.result.get("fileEdits"))]
     for edit in listed or [{"path": call.arguments.get("path"), "kind": how}]:
-        if path := text(edit.get("path")):
-            yield FileWriteEvent(
-                path=resolved(path, call.folder),
-                how=_HOW.get(str(edit.get("kind")), "edit"),
-                ok=call.ok,
-                call_id=call.id,
-                at=call.at,
-                line=call.line,
-            )
+        kind = _HOW.get(str(edit.get("kind")), "edit")
+        yield from file_written_by(call, text(edit.get("path")) or None, kind, below=call.folder)
 
 
 CALL_EVENTS: dict[str, Callable[[ToolCall], Iterator[Event]]] = {
