@@ -38,8 +38,8 @@ def validate_command(
 
     Without FILES: the project's suites. The project's runners file is always checked, and that it has the runners
     that suites request. With --oracle the solutions of cases are carried out in workspaces of their own: a case that
-    its solution does not solve is an error, and so is one that is solved by doing nothing. Exit codes: 0 all valid;
-    1 more warnings than --max-warnings; 2 errors.
+    its solution does not solve is an error, and so is one that is solved by doing nothing (a warning where it has no
+    solution). Exit codes: 0 all valid; 1 more warnings than --max-warnings; 2 errors.
     """
     try:
         session = ProjectSession(open_project(project, data, runners_file))
