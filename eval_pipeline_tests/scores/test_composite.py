@@ -278,6 +278,7 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
         ({"aggregator": {"type": "threshold", "threshold": 1, "weights": {}}}, "aggregator weights: unknown argument"),
         ({"aggregator": {**MEAN, "weights": {"jsn": 1}}}, "no member 'jsn'; there are: json; did you mean 'json'?"),
         ({"aggregator": {"type": "code-grader"}}, "aggregator path: required"),
+        ({"aggregator": {**MEAN, "weigts": {}}}, "unknown argument of this aggregator; did you mean 'weights'?"),
         ({"aggregator": {"type": "code-grader", "path": 5}}, "expected a command line"),
         ({"aggregator": {"type": "llm-grader", "prompt": "file://no.md"}}, "no file 'no.md'"),
         ({"aggregator": "mean"}, "composite aggregator: expected a mapping"),

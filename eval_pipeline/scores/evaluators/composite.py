@@ -354,6 +354,8 @@ def _aggregator(raw: Mapping[str, Any]) -> Aggregator:
         first = error.errors(include_url=False)[0]
         steps = ".".join(map(str, first["loc"]))
         problem = _PROBLEMS.get(first["type"], first["msg"].removeprefix("Value error, "))
+        if first["type"] == "unexpected_keyword_argument":
+            problem += did_you_mean(steps, class_.__annotations__)
         raise ValueError(f"aggregator {steps}: {problem}".replace(" :", ":")) from None
     return aggregator
 
