@@ -15,6 +15,7 @@ from eval_pipeline.cli.main import EXIT_INTERRUPTED
 from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions.runners import RunnerErrors
 from eval_pipeline.leaderboards.show import counted, percent
 from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate, of_decision
 from eval_pipeline.parsing.source import show_path
@@ -91,8 +92,13 @@ def interrupted_ending(kept: str, signals: Signals | None) -> Ending:
 
 
 def left_out(problems: Sequence[InputError]) -> str:
-    """Return how many cases are not carried out because they are invalid."""
-    return f"{counted(len(problems), 'invalid case was', 'invalid cases were')} left out"
+    """Return how many cases are not carried out because they are invalid, and how many runners cannot be used."""
+    runners = sum(isinstance(problem, RunnerErrors) for problem in problems)
+    parts = [
+        counted(len(problems) - runners, "invalid case") if runners < len(problems) else "",
+        counted(runners, "unusable runner") if runners else "",
+    ]
+    return f"{' and '.join(filter(None, parts))} {'was' if len(problems) == 1 else 'were'} left out"
 
 
 def _ungraded(outcomes: Sequence[PairOutcome], problem: str | None) -> Iterator[str]:

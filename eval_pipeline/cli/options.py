@@ -21,7 +21,7 @@ from eval_pipeline.cli.suite_warnings import and_more, grouped_warnings, require
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
-from eval_pipeline.executions.runners import require_environment, select_runners
+from eval_pipeline.executions.runners import select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
@@ -244,22 +244,23 @@ def select_in(
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     distinct = {runner.address: runner for runner in used.values()}
-    require_environment(distinct.values())
+    unusable = session.unusable(used)
     options |= {"tags": tags, "cases": cases, "any_runner": bool(runners)}
     launch = _launch(session, options, resume=resume)
     resolved = launch.resolve(session.project.defaults)
     read = [*empty, *(each.suite for each in ready)]
-    checked = _checked_before_money(session, list(used), resolved)
-    warnings = _known_before(session, read, list(used), checked, strict=strict)
+    usable = [pair for pair in used if pair not in unusable]
+    checked = _checked_before_money(session, usable, resolved)
+    warnings = _known_before(session, read, usable, checked, strict=strict)
     return Selection(
         session=session,
         suites=ready,
         runners=list(distinct.values()),
-        pairs=[pair for pair in used if pair not in checked.errors],
+        pairs=[pair for pair in usable if pair not in checked.errors],
         launch=launch,
         options=resolved,
         warnings=warnings,
-        checked=checked,
+        checked=replace(checked, errors={**unusable, **checked.errors}),
     )
 
 

@@ -16,7 +16,7 @@ from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFo
 from eval_pipeline.executions.runner_matrix import RunnerMatrix, Variant, variants
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
+from eval_pipeline.parsing.diagnostics import CaseErrors, first_of_each, problems_of
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
 from eval_pipeline.parsing.public_settings import redacted, secrets_in, unknown_headers
@@ -352,18 +352,25 @@ def _check_settings(runner: Runner, at: FieldPath, file: _File) -> None:
         raise source.error(at, f"has a path that cannot be used: {str(error)[:120]}") from None
 
 
+class RunnerErrors(CaseErrors):
+    """Why a runner cannot be used; its pairs are not carried out."""
+
+
 def require_environment(runners: Iterable[Runner]) -> None:
     """Raises InputErrors for runners that cannot be used, because their entry is wrong or a `${{ NAME }}` of it is not
     set: checked only for those about to be used."""
-    errors: list[InputError] = []
-    for runner in runners:
-        if isinstance(runner, UnusableRunner):
-            errors.append(runner.problem)
-        for name in runner.unset:
-            cure = "export it or put it into .env"
-            errors.append(InputError(f"runner '{runner.name}' needs the environment variable {name}; {cure}"))
+    errors = [error for runner in runners for error in runner_errors(runner)]
     if errors:
         raise InputErrors(errors)
+
+
+def runner_errors(runner: Runner) -> Iterator[InputError]:
+    """Yield why a runner cannot be used."""
+    if isinstance(runner, UnusableRunner):
+        yield runner.problem
+    for name in runner.unset:
+        cure = "export it or put it into .env"
+        yield InputError(f"runner '{runner.name}' needs the environment variable {name}; {cure}")
 
 
 def _unknown_settings(

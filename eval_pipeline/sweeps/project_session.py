@@ -11,7 +11,7 @@ from pathlib import Path
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
 from eval_pipeline.executions.identity import RunnerIdentity, runner_identity
 from eval_pipeline.executions.model import Runner, RunnerAddress
-from eval_pipeline.executions.runners import require_environment
+from eval_pipeline.executions.runners import RunnerErrors, require_environment, runner_errors
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.stopping import StopRequest
@@ -179,6 +179,20 @@ class ProjectSession:
         helpers = [self.runner(name, runner.place) for runner in used.values() for name in _helpers(runner)]
         require_environment({runner.address: runner for runner in [*used.values(), *helpers]}.values())
         return self.identified_pairs(chosen, {key: runner_identity(runner) for key, runner in used.items()})
+
+    def unusable(self, names: Iterable[PairKey]) -> dict[PairKey, RunnerErrors]:
+        """Return why pairs cannot be carried out: their runner, its grader or a fallback cannot be used. Raises
+        InputErrors where none can, and UnknownName."""
+        found: dict[RunnerAddress, list[InputError]] = {}
+        runners = {name: self.runner_of(name) for name in names}
+        for runner in runners.values():
+            if runner.address not in found:
+                helpers = [self.runner(name, runner.place) for name in _helpers(runner)]
+                found[runner.address] = [error for each in (runner, *helpers) for error in runner_errors(each)]
+        unusable = {name: RunnerErrors(errors) for name, runner in runners.items() if (errors := found[runner.address])}
+        if runners and len(unusable) == len(runners):
+            raise InputErrors(list({str(error): error for errors in found.values() for error in errors}.values()))
+        return unusable
 
     def identified_pairs(
         self, chosen: Mapping[PairKey, Runner], identities: Mapping[RunnerAddress, RunnerIdentity]

@@ -103,6 +103,25 @@ def test_a_wrong_file_is_said_and_exits_2(cli_project: CliProject, name: str, te
     assert "Traceback" not in answer.text
 
 
+def test_runners_that_cannot_be_used_are_named_and_the_others_run(cli_project: CliProject) -> None:
+    chat = "adapter: chat, base_url: 'http://127.0.0.1:9', model: m"
+    file = cli_project.root / "runners.yaml"
+    keyed = f"- {{name: keyed, {chat}, api_key: '${{{{ DESK_NO_KEY }}}}'}}"
+    file.write_text(
+        file.read_text().replace("runners:", f"runners:\n  {keyed}\n  - {{name: wrong, adapter: chat, modle: m}}")
+    )
+
+    suite, names = "suites/greetings.yaml", ("--runner", "greeter", "--runner", "keyed", "--runner", "wrong")
+    answer = cli_project("run", suite, *names, "--quiet")
+    alone = cli_project("run", suite, *names[2:], "--quiet")
+
+    assert (answer.code, alone.code) == (2, 2)
+    assert "2 unusable runners were left out" in answer.err
+    assert "invalid: runner 'keyed' needs the environment variable DESK_NO_KEY; export it" in answer.err
+    assert all("unknown setting" in each.err and "DESK_NO_KEY" in each.err for each in (answer, alone))
+    assert {name for (name,) in cli_project.ask("SELECT DISTINCT runner FROM current_verdicts")} == {"greeter"}
+
+
 def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
     answer = CliProject(tmp_path)("run")
 
