@@ -9,11 +9,13 @@ name=$(date -u +%Y%m%dT%H%M%SZ)
 part="$into/.$name.part"
 mkdir -p "$part"
 trap 'rm -rf "$part"' EXIT
-# The rows of a lake first, its catalog after them: a catalog never names a file that is not in the backup.
-[ -z "$data" ] || tar -C "$data" -cf "$part/data.tar" .
-for database in $(psql -XAtd postgres -c "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"); do
-  pg_dump --format=custom --file="$part/$database.dump" "$database"
-done
+databases=$(psql -XAtd postgres -c "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'")
+while IFS= read -r database; do
+  [ -z "$database" ] || pg_dump --format=custom --file="$part/$database.dump" "$database" </dev/null
+done <<<"$databases"
+# The catalog of a lake first, its rows after them: files are only added, so that all that the catalog names are in the backup.
+# tar ends with 1 where a file grew meanwhile, such as the journal of a sweep that is under way.
+[ -z "$data" ] || tar -C "$data" -cf "$part/data.tar" . || [ $? = 1 ]
 mv "$part" "$into/$name"
 trap - EXIT
 echo "$into/$name"

@@ -98,6 +98,7 @@ def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_
     psycopg2 = pytest.importorskip("psycopg2", reason="the extra `postgres` is not installed")
     with psycopg2.connect(server.database("kept")) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE runs AS SELECT generate_series(1, 1000) AS id")
+        cursor.execute("CREATE ROLE keeper; ALTER TABLE runs OWNER TO keeper")
     connection.close()
     data = tmp_path / "data"
     (data / "artifacts").mkdir(parents=True)
@@ -106,13 +107,18 @@ def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_
     backup = Path(ran(server, "backup.sh", tmp_path / "backups", data).strip())
     assert {"kept.dump", "data.tar"} <= {path.name for path in backup.iterdir()}
     with postgres_server() as other:
+        other.sql("postgres", "CREATE ROLE keeper")
         ran(other, "restore.sh", backup, tmp_path / "restored")
         with psycopg2.connect(other.url("kept")) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT count(*), sum(id) FROM runs")
             assert cursor.fetchall() == [(1000, 500_500)]
+            cursor.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'runs'")
+            assert cursor.fetchall() == [("keeper",)], "the writer of a lake owns its tables"
         connection.close()
         with pytest.raises(subprocess.CalledProcessError):
             ran(other, "restore.sh", backup, tmp_path / "restored")  # nothing is overwritten
+        with pytest.raises(subprocess.CalledProcessError):
+            ran(other, "restore.sh", tmp_path / "none", tmp_path / "elsewhere")
 
     assert (tmp_path / "restored" / "artifacts" / "a").read_bytes() == b"\0raw"
 
