@@ -1,335 +1,319 @@
-"""skillgym's scenarios of repetitions, schedules, workspaces, token baselines and questions, carried out by `run`.
+"""skillgym's scenarios of whole runs, carried out by `run` and compared with what their rows assert, name by name.
 
-The target is a small program: it notes when it begins and ends, counts its calls by case, and prints a session with the
-tokens of the row. What we do otherwise on purpose is an entry of `differences/runs.py`.
+The target is a small program: it notes when it begins and ends, counts its calls by case and runner, and prints a
+session with the tokens of the row. What we do otherwise on purpose is an entry of `differences/runs.py`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline_tests.conformance.public_verbs import command, new_folder
+from eval_pipeline_tests.conformance.skillgym_setups import Setup, missing, results_of, setup_of
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
+Data = Mapping[str, Any]
 PROGRAM = """
 count="@ROOT/count-$1-$2"; n=$(($(cat "$count" 2>/dev/null || echo 0) + 1)); echo $n > "$count"
 echo "start $1:$2 $(date +%s%N)" >> @ROOT/log
-tokens=$(sed -n "${n}p" @ROOT/tokens 2>/dev/null); [ -n "$tokens" ] || tokens=$(tail -n 1 @ROOT/tokens 2>/dev/null)
 sleep @SLEEP
-seen="$(pwd) $(cat README.md .git/HEAD booted.txt 2>/dev/null | tr '\\n' ' ')"
-[ -z "$tokens" ] || usage=', "usage": {"input_tokens": '$((tokens - 20))', "output_tokens": 20}'
-echo '{"type": "system", "subtype": "init", "session_id": "ses_123"}'
-echo '{"type": "result", "subtype": "success", "is_error": false, "result": "call-'$n' '"$seen"'"'"$usage"'}'
+tokens=@TOKENS
+seen="$(pwd) $(cat @SEEN 2>/dev/null | tr '\\n' ' ')"
+[ ! -f "@ROOT/acts/$1-$2-$n" ] || . "@ROOT/acts/$1-$2-$n"
+some=$((tokens > 20 ? 20 : tokens))
+[ -z "$tokens" ] || usage=', "usage": {"input_tokens": '$((tokens - some))', "output_tokens": '$some'}'
+echo '{"type": "system", "subtype": "init", "session_id": "@SESSION"}'
+echo '{"type": "result", "subtype": "success", "is_error": false, "result": "@OUTPUT"'"$usage"'}'
 echo "end $1:$2 $(date +%s%N)" >> @ROOT/log
 """
-HEAD = """from eval_pipeline import Case, commands, explain, file_reads, output, soft
-
-def passes(report, ctx): pass
-
-def number(ctx): return int(ctx.final_output().split()[0].removeprefix("call-"))
-
-"""
-_PLAIN = "suite = [Case(id=i, prompt='2', check=passes) for i in ({cases},)]\n"
+_PHRASES = {"Snapshot check requires provider token metric": "token metric"}
+"""Words of messages there, and ours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """How a row is carried out: its suite (default: its cases pass), options, tokens by call, and what differs in the
-    project; `check` asserts what the row holds."""
-
-    check: Callable[[Mapping[str, Any], Mapping[str, Any]], None]
-    suite: str = _PLAIN
-    options: tuple[str, ...] = ()
-    tokens: Sequence[int] = ()
-    runner: Mapping[str, Any] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    sleep: str = "0"
-    prepare: Callable[[Path], None] = lambda root: None
-
-
-def _calls(values: Mapping[str, Any], case: str = "", runner: str = "open") -> int:
-    begun = [each for each in values["log"] if each[0] == "start"]
-    return sum(each[1] == f"{case}:{runner}" or not case for each in begun)
-
-
-def _case_status(values: Mapping[str, Any], case: str) -> str:
-    return str(next(status for case_id, status in values["cases"] if case_id == case))
-
-
-def _mean_tokens(values: Mapping[str, Any]) -> float:
-    tokens = [each["tokens"] for each in values["verdicts"] if each["status"] == "passed"]
-    return float(sum(tokens) / len(tokens))
-
-
-def _retried(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    assert _calls(values) == asserted["invocations"]
-    assert (_case_status(values, "flaky") == "passed") is asserted["runnerResult"]["passed"]
-    assert len(values["verdicts"]) == asserted["results_json_keeps_sessions"]
-    assert values["code"] == 0
-
-
-def _repeated(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    result = asserted["runnerResult"]
-    assert values["code"] == (0 if result["passed"] else 1)
-    assert all(status == result["status"] for _, status in values["cases"])
-    assert _mean_tokens(values) == asserted["usage_totalTokens"]
-    passed = sum(each["status"] == "passed" for each in values["verdicts"])
-    assert passed == result["successfulRepetitions"]
-    assert "invocations" not in asserted or _calls(values) == asserted["invocations"]
-    words = asserted.get("error_contains")
-    assert words is None or all(words in each["reason"] for each in values["verdicts"] if each["status"] == "failed")
-
-
-def _counters(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    for case, seen in asserted["counters_seen"].items():
-        assert _calls(values, case) == len(seen)
-        assert _case_status(values, case) == "passed"
-    texts = [each["reason"] for each in values["verdicts"] if each["status"] != "passed"]
-    expected = [error for error in asserted["flaky"]["third_repetition_session_errors"] if error]
-    assert all(any(error in text for text in texts) for error in expected)
-    assert len(texts) == len(expected)
-
-
-def _entries(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    found = {key: entry["value"] for key, entry in values["baselines"].items()}
-    assert found == asserted["entries_after"]
-
-
-def _created(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    assert values["code"] == 0
-    assert [entry["value"] for entry in values["baselines"].values()] == [120]
-
-
-def _mismatch(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    theirs = {"alpha / open-main": "alpha / open"}
-    words = [
-        theirs.get(word, word.replace("Snapshot check requires provider ", "")) for word in asserted["error_contains"]
-    ]
-    (reason,) = (reason for _, reason in values["snapshots"])
-    assert [(each["status"], each["class"]) for each in values["verdicts"]] == [("failed", "snapshot")]
-    assert values["code"] == 1
-    assert all(word in reason for word in words), reason
-    assert asserted["failureClass"]["label"] in values["out"]
-    assert f"[{asserted['failureClass']['id']}]" in values["out"]
-
-
-def _limits(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    assert _calls(values) == len(asserted["executions_in_order"])
-    for case, runner, limit_ms in asserted["executions_in_order"]:
-        (verdict,) = (each for each in values["verdicts"] if (each["case"], each["runner"]) == (case, runner))
-        assert (verdict["class"] == "timeout") is (limit_ms == 7000)
-
-
-def _templated(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    (verdict,) = values["verdicts"]
-    assert "template ref: refs/heads/main" in verdict["output"]
-    assert not list(values["root"].joinpath("data", "workspaces").rglob("README.md"))
-    assert not Path(verdict["output"].split()[1]).exists()
-
-
-def _in_place(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    (verdict,) = values["verdicts"]
-    assert verdict["output"].split()[1] == str(values["root"])
-
-
-def _booted(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    (verdict,) = values["verdicts"]
-    assert "booted" in verdict["output"]
-    assert not (values["root"] / "suites" / "booted.txt").exists()
-
-
-def _questions(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    questions = asserted.get("questions_in_order") or [each["question"] for each in asserted["questions"]]
-    assert [each["question"] for each in values["questions"]] == questions
-    assert all("cases.py:" in each["source"] for each in values["questions"])
-    (verdict,) = values["verdicts"]
-    assert verdict["session"] == asserted.get("explain_json", {}).get("sessionId", "ses_123")
-
-
-def _first_case_alone(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Assert that the first session has ended before another begins."""
-    first, second, *_ = sorted(values["log"], key=lambda each: int(each[2]))
-    assert (first[0], second[0]) == ("start", "end")
-    assert asserted
-
-
-def _failed_with(asserted: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    (verdict,) = values["verdicts"]
-    assert (verdict["status"], verdict["class"]) == ("failed", asserted["failureClass"]["id"])
-
-
-def _write_template(root: Path) -> None:
-    (root / "suites" / "template" / ".git").mkdir(parents=True)
-    (root / "suites" / "template" / "README.md").write_text("template\n")
-    (root / "suites" / "template" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-
-
-def _write_bootstrap(root: Path) -> None:
-    (root / "suites" / "bootstrap.sh").write_text("echo booted > booted.txt\n")
-
-
-def _write_baseline(value: int, case: str = "alpha") -> Callable[[Path], None]:
-    def write(root: Path) -> None:
-        entry = {"caseId": case, "runnerId": "open", "metric": "totalTokens", "value": value}
-        document = {"version": 1, "entries": {f"{case}::open": entry}}
-        (root / "suites" / "cases.snapshots.json").write_text(json.dumps(document))
-
-    return write
-
-
-_UNTIL = "def check(report, ctx): assert number(ctx) {condition}, {reason!r}\n"
-_LOADED = "expected skill to be loaded before command execution"
-_COUNTER = """
-def flaky(report, ctx):
-    if number(ctx) in (3, 4): raise ValueError(f"intentional failure at counter {number(ctx)}")
-
-suite = [Case(id="repeat-counter-stable", prompt="2", check=passes),
-         Case(id="repeat-counter-flaky", prompt="2", check=flaky)]
-"""
-_HARD = """
-def check(report, ctx):
-    with explain("Why did you skip reading SKILL.md before acting?"): file_reads.includes(report, "SKILL.md")
-"""
-_SOFT = """
-def check(report, ctx):
-    with explain("Why did you produce no final output?"): soft.output.includes(report, "nothing of this")
-    with explain("Why did you skip running pnpm test?"): soft.commands.includes(report, "pnpm test")
-    with explain("Why did you skip reading README.md?"): file_reads.includes(report, "README.md")
-"""
-_ONE = "suite = [Case(id={case!r}, prompt='2', check=check)]\n"
-_SNAPSHOTS = "snapshots = {{'metric': 'total_tokens', 'tolerance': {{'absolute': {absolute}}}}}\n"
-SCENARIOS: Mapping[str, Scenario] = {
-    "retries-only-failed": Scenario(
-        check=_retried,
-        options=("--on-failure", "2"),
-        suite=_UNTIL.format(condition="> 1", reason=_LOADED) + _ONE.format(case="flaky"),
-    ),
-    "repeats-successful": Scenario(
-        check=_repeated, options=("--repeat", "3", "--on-failure", "1"), tokens=(100, 200, 300)
-    ),
-    "stops-on-a-failed": Scenario(
-        check=_repeated,
-        options=("--repeat", "4", "--on-failure", "1"),
-        tokens=(100, 200, 500),
-        suite=_UNTIL.format(condition="< 3", reason=_LOADED) + _ONE.format(case="flaky"),
-    ),
-    "repeats-asserts": Scenario(check=_counters, options=("--repeat", "4", "--on-failure", "2"), suite=_COUNTER),
-    "refreshes-matching": Scenario(
-        check=_entries,
-        options=("--update-snapshots",),
-        tokens=(222,),
-        prepare=_write_baseline(100),
-        suite=_PLAIN + _SNAPSHOTS.format(absolute=20).replace("{", "{{").replace("}", "}}"),
-    ),
-    "use-the-average": Scenario(
-        check=_entries,
-        options=("--repeat", "2"),
-        tokens=(100, 200),
-        suite=_PLAIN + _SNAPSHOTS.format(absolute=20).replace("{", "{{").replace("}", "}}"),
-    ),
-    "creates-a-missing": Scenario(
-        check=_created,
-        tokens=(120,),
-        suite="suite = [Case(id='alpha', prompt='2', check=passes)]\n" + _SNAPSHOTS.format(absolute=10),
-    ),
-    "tolerance-is-exceeded": Scenario(
-        check=_mismatch,
-        options=("--report", "summary"),
-        tokens=(120,),
-        prepare=_write_baseline(100),
-        suite="suite = [Case(id='alpha', prompt='2', check=passes)]\n" + _SNAPSHOTS.format(absolute=10),
-    ),
-    "metric-is-unavailable": Scenario(
-        check=_mismatch,
-        options=("--report", "summary"),
-        prepare=_write_baseline(100),
-        suite="suite = [Case(id='alpha', prompt='2', check=passes)]\n" + _SNAPSHOTS.format(absolute=10),
-    ),
-    "applies-per-case-timeout": Scenario(
-        check=_limits,
-        sleep="1",
-        runner={"timeout_s": 20},
-        suite="suite = [Case(id='from-config', prompt='2', check=passes),"
-        " Case(id='from-case', prompt='2', check=passes, timeout_ms=400)]\n",
-    ),
-    "provisions-isolated": Scenario(
-        check=_templated,
-        prepare=_write_template,
-        suite=_PLAIN + "workspace = {{'mode': 'isolated', 'templateDir': './template'}}\n",
-    ),
-    "defaults-to-none": Scenario(check=_in_place),
-    "resolves-suite-relative": Scenario(
-        check=_booted,
-        prepare=_write_bootstrap,
-        suite=_PLAIN + "workspace = {{'mode': 'isolated',"
-        " 'bootstrap': {{'command': 'sh', 'args': ['./bootstrap.sh']}}}}\n",
-    ),
-    "for-hard-explainable": Scenario(check=_questions, suite=_HARD + _ONE.format(case="alpha")),
-    "with-collected-soft": Scenario(check=_questions, suite=_SOFT + _ONE.format(case="alpha")),
-}
-"""Scenarios by words of their id."""
-LANES = Scenario(check=_first_case_alone, sleep="0.3", runner={"concurrency": 1})
-CRASHED = Scenario(check=_failed_with, runner={"command": ["sh", "-c", "echo boom >&2; exit 1"]})
-
-
-def scenario_of(id_: str) -> Scenario | None:
-    """Return how a row of this id is carried out."""
-    if "isolated-by-runner" in id_:
-        return LANES
-    if "execution-errors" in id_:
-        return CRASHED
-    return next((scenario for words, scenario in SCENARIOS.items() if words in id_), None)
+def carried_out(data: Data) -> dict[str, Any]:
+    """Carry out what a row describes, and return everything that its check looks at."""
+    return _carried_out(json.dumps(data, sort_keys=False))
 
 
 @cache
-def carried_out(id_: str, cases: tuple[str, ...], runners: tuple[str, ...], parallel: int | None) -> dict[str, Any]:
-    """Carry the cases out with the runners, and return everything that a check looks at."""
-    scenario = scenario_of(id_)
-    assert scenario is not None
-    folder = make_project(new_folder())
+def _carried_out(text: str) -> dict[str, Any]:
+    data = json.loads(text)
+    setup, folder = setup_of(data), make_project(new_folder())
     (folder.root / "suites" / "sums.yaml").unlink()
-    suite = (
-        scenario.suite if "{cases}" not in scenario.suite else scenario.suite.format(cases=", ".join(map(repr, cases)))
-    )
-    (folder.root / "suites" / "cases.py").write_text(HEAD + suite)
-    (folder.root / "program.sh").write_text(
-        PROGRAM.replace("@ROOT", str(folder.root)).replace("@SLEEP", scenario.sleep)
-    )
-    if scenario.tokens:
-        (folder.root / "tokens").write_text("".join(f"{value}\n" for value in scenario.tokens))
-    scenario.prepare(folder.root)
-    folder.write_runners(*(_runner(folder.root, name, scenario) for name in runners))
-    limit = ("--concurrency", str(parallel)) if parallel else ()
-    ended = command("run", "--project", folder.root, "--quiet", *scenario.options, *limit)
+    _write(folder.root, setup, data["setup"])
+    folder.write_runners(*(_runner(folder.root, name, setup) for name in setup.runners))
+    ended = command("run", "--project", folder.root, "--quiet", "--report", "summary", *setup.options)
     return {"code": ended.code, "out": ended.out + ended.err, "root": folder.root, **_stored(folder)}
 
 
-def _runner(root: Path, name: str, scenario: Scenario) -> dict[str, Any]:
+def _write(root: Path, setup: Setup, given: Data) -> None:
+    tokens = given.get("totalTokens") or ""
+    program = PROGRAM.replace("@ROOT", str(root)).replace("@SLEEP", setup.sleep).replace("@TOKENS", str(tokens))
+    seen = " ".join([*given.get("template", {}), "booted.txt"])
+    program = program.replace("@SEEN", seen).replace("@SESSION", setup.session).replace("@OUTPUT", setup.output)
+    (root / "program.sh").write_text(program)
+    files = {"suites/cases.py": setup.suite}
+    files |= {f"suites/{name}": content for name, content in setup.files.items()}
+    files |= {f"acts/{name}": content for name, content in setup.acts.items()}
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+
+
+def _runner(root: Path, name: str, setup: Setup) -> dict[str, Any]:
     words = ["sh", str(root / "program.sh"), "{CASE_ID}", name]
-    in_order = {"concurrency": 1} if scenario.tokens else {}  # the first call takes the first tokens
-    return {"name": name, "adapter": "command", "command": words, "format": "claude-code", "retries": 0,
-            **in_order, **scenario.runner}  # fmt: skip
+    return {"name": name, "adapter": "command", "command": words, "format": "claude-code", "retries": 0, **setup.runner}
 
 
 def _stored(folder: ProjectFolder) -> dict[str, Any]:
-    names = ("case", "runner", "status", "class", "label", "reason", "output", "session", "tokens")
+    if not (folder.root / "log").exists():
+        return {"verdicts": [], "cases": [], "log": [], "baselines": {}, "snapshots": [], "questions": [], "file": ""}
+    names = ("case", "runner", "status", "class", "label", "reason", "tags", "output", "session", "tokens")
     verdicts = folder.ask("""
-        SELECT v.case_id, v.runner, v.status, v.failure_class, v.failure_label, v.reason, r.final_output, r.session_id,
-               r.total_tokens
+        SELECT v.case_id, v.runner, v.status, v.failure_class, v.failure_label, v.reason, to_json(v.tags),
+               r.final_output, r.session_id, r.total_tokens
         FROM current_verdicts v LEFT JOIN session_reports r USING (execution_id)
         ORDER BY v.case_id, v.runner, v.repetition""")
-    log, file = folder.root / "log", folder.root / "suites" / "cases.snapshots.json"
+    file = folder.root / "suites" / "cases.snapshots.json"
+    text = file.read_text() if file.exists() else ""
     details = folder.ask("SELECT details FROM evaluator_scores WHERE details IS NOT NULL")
     return {
         "verdicts": [dict(zip(names, row, strict=True)) for row in verdicts],
-        "cases": folder.ask("SELECT case_id, status FROM case_results ORDER BY ALL"),
-        "log": [line.split() for line in log.read_text().splitlines()] if log.exists() else [],
-        "baselines": json.loads(file.read_text())["entries"] if file.exists() else {},
+        "cases": folder.ask("SELECT case_id, runner, status FROM case_results ORDER BY ALL"),
+        "log": [line.split() for line in (folder.root / "log").read_text().splitlines()],
+        "baselines": json.loads(text)["entries"] if text else {},
         "snapshots": folder.ask("SELECT passed, reason FROM token_snapshots"),
         "questions": [each for (text,) in details for each in json.loads(text).get("questions", [])],
+        "file": text,
     }
+
+
+def check(data: Data, values: Data) -> None:
+    """Assert every name of the row that has a counterpart, and the status of each execution that it recorded."""
+    for name, expected in data["asserted"].items():
+        _check_of(name, values)(expected, values, data)
+    if "executions_in_order" not in data["asserted"]:  # sessions there are not carried out: no limit ends one
+        _check_recorded(data, values)
+
+
+def _check_recorded(data: Data, values: Data) -> None:
+    """Assert the status of each execution that the row recorded, and the exit code of them all."""
+    results = list(results_of(data))
+    for case, runner, result in results:
+        status = _status(values, case, runner)
+        assert (status in ("passed", "expected-failed")) is result["passed"], (case, runner, status)
+        if result["status"] in ("unexpected-passed", "expected-failed"):
+            of_pair = [each for each in values["verdicts"] if (each["case"], each["runner"]) == (case, runner)]
+            assert {each["status"] for each in of_pair} == {result["status"]}
+    is_good = "raises" not in data["asserted"] and all(result["passed"] for _, _, result in results)
+    assert (values["code"] == 0) is is_good, values["out"]
+
+
+Check = Callable[[Any, Data, Data], None]
+
+
+def _check_of(name: str, values: Data) -> Check:
+    if name in _CHECKS:
+        return _CHECKS[name]
+    if _INTERNAL.fullmatch(name):
+        return lambda expected, values, data: None
+    if any(name in case for case, _, _ in values["cases"]):
+        return lambda expected, values, data: _one_case(name, expected, values)
+    return missing(f"nothing checks what it asserts of {name}")
+
+
+_INTERNAL = re.compile(
+    r".*([dD]irs?|[pP]ath|_dirs|_with|onError.*|_called)|hooks_seen|failureOrigin|error_json_written|context|onError_context"
+    r"|declaredTags|selectedTags|repetitions|sessions_in_repetition|runnerResults_per_case|workspace_json"
+)
+"""Names of folders, files, hooks and fields of results there: what they stand for is checked by other names, of
+`_CHECKS`, and by the recorded status of each execution."""
+
+
+def _status(values: Data, case: str, runner: str) -> str:
+    found = [status for case_id, name, status in values["cases"] if (case_id, name) == (case, runner)]
+    assert len(found) == 1, (case, runner, values["cases"], values["out"])
+    return str(found[0])
+
+
+def _calls(values: Data, case: str = "") -> list[str]:
+    begun = [each[1] for each in values["log"] if each[0] == "start"]
+    return [name for name in begun if not case or name.split(":")[0] == case]
+
+
+def _failing(values: Data) -> list[Data]:
+    return [each for each in values["verdicts"] if each["status"] != "passed"]
+
+
+def _result(expected: Data, values: Data, case: str | None = None) -> None:
+    of_case = [each for each in values["verdicts"] if case in (None, each["case"])]
+    statuses = [status for case_id, _, status in values["cases"] if case in (None, case_id)]
+    assert statuses
+    assert all((status in ("passed", "expected-failed")) is expected["passed"] for status in statuses)
+    if "status" in expected:
+        assert {each["status"] for each in of_case} >= {expected["status"]}
+    if "successfulRepetitions" in expected:
+        passed = sum(each["status"] in ("passed", "expected-failed") for each in of_case)
+        assert passed == expected["successfulRepetitions"]
+
+
+def _one_case(name: str, expected: Data, values: Data) -> None:
+    (case,) = {case for case, _, _ in values["cases"] if name in case}
+    _result(expected, values, case)
+    errors = [error for key in expected if key.endswith("session_errors") for error in expected[key] if error]
+    texts = [each["reason"] for each in _failing(values) if each["case"] == case]
+    if any(key.endswith("session_errors") for key in expected):
+        assert len(texts) == len(errors)
+        assert all(any(error in text for text in texts) for error in errors), (texts, errors)
+
+
+def _words(expected: Any, values: Data, data: Data) -> None:
+    texts = [each["reason"] for each in _failing(values)]
+    texts += [reason for passed, reason in values["snapshots"] if not passed]
+    assert texts
+    for word in [expected] if isinstance(expected, str) else expected:
+        theirs = next((phrase for phrase in _PHRASES if phrase in word), None)
+        ours = word.replace(theirs, _PHRASES[theirs]) if theirs else word
+        assert all(ours in text for text in texts), (ours, texts)
+
+
+def _class(expected: Data, values: Data, data: Data) -> None:
+    failing = _failing(values)
+    assert failing and values["code"] != 0
+    assert all({"id": each["class"], "label": each["label"]} == expected for each in failing), failing
+
+
+def _passed(expected: Any, values: Data, data: Data) -> None:
+    cases = list(dict.fromkeys(case for case, _, _ in values["cases"]))
+    listed = expected if isinstance(expected, list) else [expected] * len(cases)
+    by_case = {case: status in ("passed", "expected-failed") for case, _, status in values["cases"]}
+    assert [by_case[case] for case in cases] == listed  # the cases `first`, `second`, … are in order of the alphabet
+
+
+def _seen(expected: Any, values: Data, data: Data) -> None:
+    for case, numbers in expected.items():
+        assert len(_calls(values, case)) == len(numbers)
+
+
+def _mean(expected: Any, values: Data, data: Data) -> None:
+    tokens = [each["tokens"] for each in values["verdicts"] if each["status"] == "passed"]
+    assert sum(tokens) / len(tokens) == expected
+
+
+def _listed_cases(expected: Any, values: Data, data: Data) -> None:
+    assert {each["caseId"] for each in expected} == {case for case, _, _ in values["cases"]}
+    for each in expected:
+        mine = [verdict for verdict in values["verdicts"] if verdict["case"] == each["caseId"]]
+        assert mine
+        assert all(verdict["status"] == each.get("status", verdict["status"]) for verdict in mine)
+        assert all("tags" not in each or json.loads(verdict["tags"]) == each["tags"] for verdict in mine)
+
+
+def _executed(expected: Any, values: Data, data: Data) -> None:
+    runner = next(iter(data["setup"]["runners"]))
+    assert sorted(_calls(values)) == sorted(each if ":" in each else f"{each}:{runner}" for each in expected)
+
+
+def _raised(expected: Any, values: Data, data: Data) -> None:
+    assert expected.startswith("No cases matched"), "what else is raised has no counterpart so far"
+    assert values["code"] == 2 and "no case matches" in values["out"]
+    assert _calls(values) == []
+
+
+def _totals(expected: Data, values: Data, data: Data) -> None:
+    good = [status in ("passed", "expected-failed") for _, _, status in values["cases"]]
+    assert (len(good), sum(good)) == (expected["totalCases"], expected["passedCases"])
+    assert sum(good) / len(good) == expected["successRate"]
+
+
+def _entries(expected: Any, values: Data, data: Data) -> None:
+    assert {key: entry["value"] for key, entry in values["baselines"].items()} == expected
+
+
+def _first_alone(expected: Any, values: Data, data: Data) -> None:
+    """Assert that the first session has ended before another begins."""
+    first, second, *_ = sorted(values["log"], key=lambda each: int(each[2]))
+    assert (first[0], second[0]) == ("start", "end")
+
+
+def _in_file(expected: Any, values: Data, data: Data) -> None:
+    assert expected and all(each in values["file"] for each in expected), values["file"]
+
+
+def _limits(expected: Any, values: Data, data: Data) -> None:
+    assert sorted(_calls(values)) == sorted(f"{case}:{runner}" for case, runner, _ in expected)
+    shortest = min(limit for _, _, limit in expected)
+    is_one = all(limit == shortest for _, _, limit in expected)
+    for case, runner, limit in expected:
+        (verdict,) = (each for each in values["verdicts"] if (each["case"], each["runner"]) == (case, runner))
+        assert (verdict["class"] == "timeout") is (limit == shortest and not is_one)
+
+
+def _templated(expected: Any, values: Data, data: Data) -> None:
+    template = data["setup"]["template"]
+    for each in values["verdicts"]:
+        assert all(text.strip() in each["output"] for text in template.values()) is expected
+
+
+def _deleted(expected: Any, values: Data, data: Data) -> None:
+    for each in values["verdicts"]:
+        assert Path(each["output"].split()[1]).exists() is not expected
+
+
+def _folders(expected: Any, values: Data, data: Data) -> None:
+    assert expected == ["<tmp>"]
+    assert {each["output"].split()[1] for each in values["verdicts"]} == {str(values["root"])}
+
+
+def _booted(expected: Any, values: Data, data: Data) -> None:
+    assert all(("booted" in each["output"]) is expected for each in values["verdicts"])
+    assert not list((values["root"] / "suites").rglob("booted.txt"))
+
+
+def _explained(expected: Data, values: Data, data: Data) -> None:
+    (verdict,) = values["verdicts"]
+    assert (verdict["case"], verdict["runner"]) == (expected["caseId"], expected["runnerId"])
+    assert verdict["session"] == expected["sessionId"]
+
+
+def _asked(expected: Any, values: Data, data: Data) -> None:
+    assert [each["question"] for each in values["questions"]] == [
+        each if isinstance(each, str) else each["question"] for each in expected
+    ]
+    assert all("cases.py:" in each["source"] for each in values["questions"])
+
+
+def _kept(expected: Any, values: Data, data: Data) -> None:
+    assert [each["tokens"] for each in values["verdicts"]] == [expected]
+
+
+_CHECKS: Mapping[str, Check] = {
+    "invocations": lambda expected, values, data: _same(len(_calls(values)), expected),
+    "results_json_keeps_sessions": lambda expected, values, data: _same(len(values["verdicts"]), expected),
+    "results_json_status": lambda expected, values, data: _has_status(expected, values),
+    "runnerResult": lambda expected, values, data: _result(expected, values),
+    "runner": _totals, "cases": _listed_cases, "passed": _passed, "executed": _executed, "raises": _raised,
+    "usage_totalTokens": _mean, "report_kept_with_totalTokens": _kept, "counters_seen": _seen,
+    "error_contains": _words, "error_message": _words, "failureClass": _class,
+    "entries_after": _entries,
+    "file_contains": _in_file,
+    "executions_in_order": _limits, "cwd_seen": _folders,
+    "workspace_had_template_files_including_dot_git": _templated, "workspace_deleted_after_pass": _deleted,
+    "script_found_in_suite_dir": _booted, "files_written_in_workspace": _booted,
+    "started_initially": _first_alone, "first_case_is_serial_over_runners": _first_alone,
+    "explain_json": _explained, "questions": _asked, "questions_in_order": _asked,
+}  # fmt: skip
+"""What is asserted of a run, by its name in rows."""
+
+
+def _has_status(expected: str, values: Data) -> None:
+    assert expected in [each["status"] for each in values["verdicts"]]
+
+
+def _same(mine: Any, expected: Any) -> None:
+    assert mine == expected
