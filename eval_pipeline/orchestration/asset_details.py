@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.orchestration import assets
+from eval_pipeline.orchestration.asset_keys import name_of
 from eval_pipeline.sweeps.project import PROJECT_FILE, Project
 from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -25,7 +26,7 @@ def details_of(project: Project) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
     """Return a function that adds owners and metadata to the assets of a project."""
 
     def add(spec: dg.AssetSpec) -> dg.AssetSpec:
-        name = spec.key.to_user_string()
+        name = name_of(spec.key)
         table = _table_metadata(BY_NAME[name], project) if name in BY_NAME else {}
         references = dg.CodeReferencesMetadataValue(code_references=_references(name, project))
         metadata = {**table, "dagster/code_references": references}

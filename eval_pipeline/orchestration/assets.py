@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from eval_pipeline.leaderboards.show import drift_line
+from eval_pipeline.orchestration.asset_keys import AssetKeys, keys_of
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.chunks import chunked_assets
 from eval_pipeline.orchestration.config import SweepConfig, form_of
@@ -24,7 +25,8 @@ from eval_pipeline.orchestration.partitions import (
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sweep_step import carry_out, end_named, or_fail, work_of
-from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
+from eval_pipeline.orchestration.versions import CODE_VERSION, EVALUATORS, INPUTS, UPSTREAM, report_inputs
+from eval_pipeline.sweeps.options import EVALUATE
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.anchors import drift_rows, drifted
 
@@ -45,9 +47,9 @@ _DESCRIPTIONS = {
 
 def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `suites`: one partition per suite."""
-
+    asset = keys_of(session.project).key("suites")
     spec = dg.AssetSpec(
-        "suites",
+        asset,
         skippable=True,
         group_name=GROUP,
         kinds={"duckdb"},
@@ -56,9 +58,9 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
     )
 
     @dg.multi_asset(
-        name="suites",
+        name=asset.to_python_identifier(),
         specs=[spec],
-        check_specs=suite_checks(suite_partitions),
+        check_specs=suite_checks(asset, suite_partitions),
         partitions_def=suite_partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -69,37 +71,39 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
         for key in keys:
             ready = or_fail(partial(session.suite, key))
             session.store.store_suites([ready])
-            context.log_event(suite_materialization(ready))
-            stored = newest_storage_id(context.instance, "suites", key)
-            context.log_event(suite_check(ready, check_target(context, stored)))
+            context.log_event(suite_materialization(ready, asset))
+            stored = newest_storage_id(context.instance, asset, key)
+            context.log_event(suite_check(ready, asset, check_target(context, stored)))
         session.warehouse.publish()
         yield from logged_checks(context)
 
     return suites
 
 
-def input_assets(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetSpec]:
+def input_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetSpec]:
     """The external assets that the assets of a pair are made from."""
-    return [_spec(name, partitions, partitions_def=partitions) for name in INPUTS]
+    return [_spec(name, keys_of(session.project), partitions_def=partitions) for name in INPUTS]
 
 
 def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The assets of a suite × runner, as one step that covers every partition of a run."""
 
     Form: Any = form_of(session) if partitions is pair_partitions else SweepConfig
-    automatic = _free_scores() if partitions is pair_partitions else {}
+    assets = keys_of(session.project)
+    automatic = _free_scores(assets) if partitions is pair_partitions else {}
+    checks = pair_checks(assets.key(EVALUATE), partitions)
     specs = [
-        _spec(name, partitions, skippable=True, code_version=CODE_VERSION, automation_condition=automatic.get(name))
+        _spec(name, assets, skippable=True, code_version=CODE_VERSION, automation_condition=automatic.get(name))
         for name in PAIR_ASSETS
     ]
     if partitions is pair_partitions and session.project.dagster.is_cut:
         placed = [spec.replace_attributes(partitions_def=partitions) for spec in specs]
-        return chunked_assets(session, placed, pair_checks(partitions))
+        return chunked_assets(session, placed, checks)
 
     @dg.multi_asset(
         name="evaluate",
         specs=specs,
-        check_specs=pair_checks(partitions),
+        check_specs=checks,
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -118,19 +122,20 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
     return evaluate
 
 
-def _spec(name: str, partitions: dg.PartitionsDefinition[str], **fields: Any) -> dg.AssetSpec:
+def _spec(name: str, assets: AssetKeys, **fields: Any) -> dg.AssetSpec:
     kinds = {"plans": {"yaml"}, "evaluators": {"yaml"}, "failure_classes": {"duckdb", "polars"}}.get(name, {"duckdb"})
-    deps = [dg.AssetDep(each, partition_mapping=MAPPINGS.get(each)) for each in UPSTREAM[name]]
-    return dg.AssetSpec(name, deps=deps, group_name=GROUP, kinds=kinds, description=_DESCRIPTIONS[name], **fields)
+    deps = [dg.AssetDep(assets.key(each), partition_mapping=MAPPINGS.get(each)) for each in UPSTREAM[name]]
+    description = _DESCRIPTIONS[name]
+    return dg.AssetSpec(assets.key(name), deps=deps, group_name=GROUP, kinds=kinds, description=description, **fields)
 
 
-def _free_scores() -> dict[str, dg.AutomationCondition[Any]]:
+def _free_scores(assets: AssetKeys) -> dict[str, dg.AutomationCondition[Any]]:
     """Return when scores, and failure classes with them, are made again by themselves: their evaluators are others.
 
     Nothing else asks for them, and nothing ever for executions. The run leaves out what is not free.
     """
     is_ = dg.AutomationCondition
-    changed = is_.any_deps_updated().allow(dg.AssetSelection.assets("evaluators"))
+    changed = is_.any_deps_updated().allow(assets.selection(EVALUATORS))
     asked = changed.since(is_.newly_requested() | is_.newly_updated() | is_.initial_evaluation())
     scores = asked & ~is_.missing() & ~is_.any_deps_in_progress() & ~is_.in_progress()
     together = is_.any_deps_match(is_.will_be_requested()) & ~is_.in_progress()
@@ -140,27 +145,28 @@ def _free_scores() -> dict[str, dg.AutomationCondition[Any]]:
     }
 
 
-def _any_score_updated() -> dg.AutomationCondition[dg.AssetKey]:
+def _any_score_updated(assets: AssetKeys) -> dg.AutomationCondition[dg.AssetKey]:
     """Return when leaderboards are computed again: `eager`, but only a request of its own makes a score handled.
 
     Boards that a command computed do not: scores of another run may have come after them before the daemon looked.
     """
     is_ = dg.AutomationCondition
-    updated = is_.any_deps_updated().ignore(dg.AssetSelection.assets("evaluators"))
+    updated = is_.any_deps_updated().ignore(assets.selection(EVALUATORS))
     asked = (is_.newly_missing() | updated).since(is_.newly_requested() | is_.initial_evaluation())
     return (asked & ~is_.any_deps_in_progress() & ~is_.in_progress()).with_label("any score updated")
 
 
 def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `leaderboards`: standings over everything current, recomputed when any score changed."""
+    assets = keys_of(session.project)
 
     @dg.asset(
-        name="leaderboards",
-        deps=["evaluator_scores", "evaluators"],
+        key=assets.key("leaderboards"),
+        deps=[assets.key(EVALUATE), assets.key(EVALUATORS)],
         group_name=GROUP,
         kinds={"duckdb", "polars"},
         code_version=CODE_VERSION,
-        automation_condition=_any_score_updated(),
+        automation_condition=_any_score_updated(assets),
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )
     def leaderboards(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 
 from eval_pipeline.orchestration.asset_details import details_of
+from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset, pair_assets, suites_asset
 from eval_pipeline.orchestration.compaction import compaction_of
 from eval_pipeline.orchestration.executors import executor_of
@@ -15,6 +17,7 @@ from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
 from eval_pipeline.orchestration.schedules import schedules_of
 from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites, free_scores
+from eval_pipeline.sweeps.dagster_settings import prefix_of
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
@@ -31,7 +34,11 @@ def session_of(project: ProjectSession | Path | str) -> ProjectSession:
 
 
 def build_definitions(
-    project: ProjectSession | Path | str, pairs: Sequence[PairKey] | None = None, *, group: str | None = None
+    project: ProjectSession | Path | str,
+    pairs: Sequence[PairKey] | None = None,
+    *,
+    group: str | None = None,
+    key_prefix: str | Sequence[str] | None = None,
 ) -> dg.Definitions:
     """Build all assets, checks, jobs, schedules and sensors of a project.
 
@@ -41,16 +48,19 @@ def build_definitions(
         pairs: fixes the partitions to exactly these suites × runners. Without it they are dynamic: the sensor keeps
             them at what the suites request.
         group: the group of the assets in the UI; default: that of Dagster.
+        key_prefix: what the keys of the assets begin with (`team/evals`, or the parts of it); default: that of the
+            project file, which runs of the command line have as well.
 
     Raises:
         InputError: the project cannot be used.
     """
-    session = session_of(project)
-    jobs = make_jobs(executor_of(session.project.dagster) if pairs is None else dg.in_process_executor)
+    session = _with_prefix(session_of(project), key_prefix)
+    keys = keys_of(session.project)
+    jobs = make_jobs(keys, executor_of(session.project.dagster) if pairs is None else dg.in_process_executor)
     partitions = pair_partitions if pairs is None else exactly(pairs)
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec] = [
         suites_asset(session),
-        *input_assets(partitions),
+        *input_assets(session, partitions),
         pair_assets(session, partitions),
         leaderboards_asset(session),
     ]
@@ -61,9 +71,17 @@ def build_definitions(
         assets=assets,
         jobs=[*jobs.values(), *compact_jobs],
         schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
-        sensors=[discover_suites(session), automation(), free_scores(), dead_runs()],
+        sensors=[discover_suites(session), automation(keys), free_scores(keys), dead_runs()],
     )
     return definitions if group is None else in_group(definitions, group)
+
+
+def _with_prefix(session: ProjectSession, key_prefix: str | Sequence[str] | None) -> ProjectSession:
+    """Return the session with another prefix of the assets' keys; None leaves that of the project file."""
+    if key_prefix is None:
+        return session
+    settings = session.project.dagster.model_copy(update={"key_prefix": prefix_of(key_prefix)})
+    return replace(session, project=replace(session.project, dagster=settings))
 
 
 def in_group(definitions: dg.Definitions, group: str) -> dg.Definitions:

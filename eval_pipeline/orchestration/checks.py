@@ -23,8 +23,6 @@ from eval_pipeline.sweeps.pass_rates import PassRate
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.sweeps.suite_gates import CASES
 
-SUITES = dg.AssetKey("suites")
-SCORES = dg.AssetKey("evaluator_scores")
 VALID, COVERAGE, PASS_RATE, NO_REGRESSION = "suite_is_valid", "coverage", "pass_rate", "no_regression"
 TOKEN_SNAPSHOTS = "token_snapshots"
 CONDITIONAL = frozenset({PASS_RATE, NO_REGRESSION, TOKEN_SNAPSHOTS})
@@ -32,13 +30,13 @@ CONDITIONAL = frozenset({PASS_RATE, NO_REGRESSION, TOKEN_SNAPSHOTS})
 _MOST_REASONS = 10
 
 
-def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+def suite_checks(asset: dg.AssetKey, partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
     """The checks of `suites`, evaluated per partition: one result for a whole run would hide which."""
     described = {VALID: "Every case can be loaded."}
-    return [_spec(name, SUITES, text, partitions) for name, text in described.items()]
+    return [_spec(name, asset, text, partitions) for name, text in described.items()]
 
 
-def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+def pair_checks(asset: dg.AssetKey, partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
     """The checks of `evaluator_scores`, evaluated per partition."""
     described = {
         COVERAGE: "Graded plans over planned plans.",
@@ -46,7 +44,7 @@ def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckS
         NO_REGRESSION: "Case by case no worse than the sweep that the gate of a named sweep compares with.",
         TOKEN_SNAPSHOTS: "Tokens of passing answers within the tolerance over their baselines.",
     }
-    return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
+    return [_spec(name, asset, text, partitions) for name, text in described.items()]
 
 
 def _spec(name: str, asset: dg.AssetKey, text: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetCheckSpec:
@@ -63,10 +61,10 @@ def check_target(context: dg.AssetExecutionContext, storage_id: int | None) -> T
     return Target(storage_id=storage_id, run_id=context.run.run_id, timestamp=time.time())
 
 
-def suite_check(ready: ValidatedSuite, target: Target | None) -> dg.AssetCheckEvaluation:
+def suite_check(ready: ValidatedSuite, asset: dg.AssetKey, target: Target | None) -> dg.AssetCheckEvaluation:
     """Whether every case of a suite can be loaded. `target` is the materialization that was checked."""
     return dg.AssetCheckEvaluation(
-        asset_key=SUITES,
+        asset_key=asset,
         check_name=VALID,
         passed=not ready.errors,
         partition=ready.suite.name,
@@ -78,6 +76,7 @@ def suite_check(ready: ValidatedSuite, target: Target | None) -> dg.AssetCheckEv
 
 def checks_of_pair(
     outcome: PairOutcome,
+    asset: dg.AssetKey,
     key: str,
     defaults: Defaults,
     target: Target | None,
@@ -106,7 +105,7 @@ def checks_of_pair(
         del checked[PASS_RATE]
     for name, (passed, values) in checked.items():
         yield dg.AssetCheckEvaluation(
-            asset_key=SCORES,
+            asset_key=asset,
             check_name=name,
             passed=not counts.planned or passed,
             partition=key,
@@ -116,20 +115,20 @@ def checks_of_pair(
         )
 
 
-def failed_pass_rates(instance: dg.DagsterInstance, keys: Sequence[str]) -> frozenset[str]:
+def failed_pass_rates(instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]) -> frozenset[str]:
     """Return the partitions whose newest evaluated pass rate is too low."""
-    check, failed = dg.AssetCheckKey(SCORES, PASS_RATE), AssetCheckExecutionRecordStatus.FAILED
+    check, failed = dg.AssetCheckKey(asset, PASS_RATE), AssetCheckExecutionRecordStatus.FAILED
     newest = instance.event_log_storage.get_asset_check_partition_info([check], partition_keys=list(keys))
     return frozenset(
         each.partition_key for each in newest if each.partition_key and each.latest_execution_status is failed
     )
 
 
-def regression_check(gate: Gate, key: str, target: Target | None) -> dg.AssetCheckEvaluation:
+def regression_check(gate: Gate, asset: dg.AssetKey, key: str, target: Target | None) -> dg.AssetCheckEvaluation:
     """Whether a pair is not shown to be worse than before, case by case."""
     rules = {rule.rule: {"most": rule.margin, "low": rule.low, "high": rule.high} for rule in gate.rules}
     return dg.AssetCheckEvaluation(
-        asset_key=SCORES,
+        asset_key=asset,
         check_name=NO_REGRESSION,
         passed=gate.decision != "NO-GO",
         partition=key,
@@ -139,14 +138,16 @@ def regression_check(gate: Gate, key: str, target: Target | None) -> dg.AssetChe
     )
 
 
-def snapshot_check(taken: Sequence[Snapshot], key: str, target: Target | None) -> dg.AssetCheckEvaluation:
+def snapshot_check(
+    taken: Sequence[Snapshot], asset: dg.AssetKey, key: str, target: Target | None
+) -> dg.AssetCheckEvaluation:
     """Whether the tokens of a pair are measured and within the tolerance over their baselines."""
     above = [each for each in taken if each.passed is False]
     metadata: dict[str, Any] = {"above": len(above), **Counter(each.kind for each in taken)}
     if above:
         metadata["reasons"] = "\n".join(f"{each.case_id}: {each.reason}" for each in above[:_MOST_REASONS])
     return dg.AssetCheckEvaluation(
-        asset_key=SCORES,
+        asset_key=asset,
         check_name=TOKEN_SNAPSHOTS,
         passed=not above,
         partition=key,

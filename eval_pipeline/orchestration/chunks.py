@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.checks import logged_checks
 from eval_pipeline.orchestration.config import form_of
 from eval_pipeline.orchestration.event_batches import light_events_of
@@ -28,10 +29,13 @@ def chunked_assets(
     session: ProjectSession, specs: Sequence[dg.AssetSpec], checks: Sequence[dg.AssetCheckSpec]
 ) -> dg.AssetsDefinition:
     """The assets of a suite × runner, carried out in chunks; `specs` and `checks` are those of the one step."""
-    graph = _graph(session, {check.get_python_identifier(): check for check in checks})
+    assets, graph = (
+        keys_of(session.project),
+        _graph(session, {check.get_python_identifier(): check for check in checks}),
+    )
     return dg.AssetsDefinition.dagster_internal_init(
-        keys_by_input_name={name: dg.AssetKey(name) for name in graph.input_dict},
-        keys_by_output_name={name: dg.AssetKey(name) for name in PAIR_ASSETS},
+        keys_by_input_name={name: assets.key(name) for name in graph.input_dict},
+        keys_by_output_name={name: assets.key(name) for name in PAIR_ASSETS},
         node_def=graph,
         specs=list(specs),
         check_specs_by_output_name={check.get_python_identifier(): check for check in checks},

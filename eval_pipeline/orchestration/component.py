@@ -35,6 +35,10 @@ class EvalProject(dg.Component, dg.Model, dg.Resolvable):
         str, Resolver.default(description="The project file or its folder, from the folder of this file")
     ]
     group: Annotated[str, Resolver.default(description="The group of the assets in the UI")] = DEFAULT_GROUP
+    key_prefix: Annotated[
+        str | list[str] | None,
+        Resolver.default(description="What the keys of its assets begin with; default: as the project file says"),
+    ] = None
     after: Annotated[
         list[str], Resolver.default(description="Keys of assets (`team/model`); a sweep begins when one was made")
     ] = Field(default_factory=list)
@@ -46,7 +50,7 @@ class EvalProject(dg.Component, dg.Model, dg.Resolvable):
         folder = context.path if context.path.is_dir() else context.path.parent
         try:
             session = session_of(Path(folder, self.project).resolve())
-            definitions = build_definitions(session, group=self.group)
+            definitions = build_definitions(session, group=self.group, key_prefix=self.key_prefix)
             if self.sweep is not None:
                 named_sweep(session.project, self.sweep)
         except EvalPipelineError as error:

@@ -40,13 +40,13 @@ def _light(stock: EventLogStorage) -> LightEventLog | None:
     return None
 
 
-def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:
+def newest_storage_id(instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str) -> int | None:
     """Return the storage id of a partition's materialization that was just stored."""
     storage = instance.event_log_storage
     if isinstance(storage, LightEventLog):
         return storage.newest_asset_event
-    key, materialized = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
-    return storage.get_latest_storage_id_by_partition(key, materialized, {partition}).get(partition)
+    materialized = dg.DagsterEventType.ASSET_MATERIALIZATION
+    return storage.get_latest_storage_id_by_partition(asset, materialized, {partition}).get(partition)
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from eval_pipeline.orchestration.asset_keys import AssetKeys
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 
 
-def make_jobs(executor: dg.ExecutorDefinition = dg.in_process_executor) -> dict[str, UnresolvedAssetJobDefinition]:
+def make_jobs(keys: AssetKeys, executor: dg.ExecutorDefinition) -> dict[str, UnresolvedAssetJobDefinition]:
     """The jobs by name; `executor` carries out those of pairs."""
     described = {
         "sweep": (
@@ -20,14 +21,18 @@ def make_jobs(executor: dg.ExecutorDefinition = dg.in_process_executor) -> dict[
         "rank": (["leaderboards"], "Compute the leaderboards from what is current, and publish them."),
     }
     return {
-        name: _job(name, assets, description, executor if assets[-1] in PAIR_ASSETS else dg.in_process_executor)
+        name: _job(
+            name,
+            keys.selection(*assets),
+            description,
+            executor if assets[-1] in PAIR_ASSETS else dg.in_process_executor,
+        )
         for name, (assets, description) in described.items()
     }
 
 
 def _job(
-    name: str, assets: list[str], description: str, executor: dg.ExecutorDefinition
+    name: str, selection: dg.AssetSelection, description: str, executor: dg.ExecutorDefinition
 ) -> UnresolvedAssetJobDefinition:
     """A job over these assets; names alone would be read by Dagster's grammar of selections (30 ms to load)."""
-    selection = dg.AssetSelection.assets(*assets)
     return dg.define_asset_job(name, selection=selection, description=description, executor_def=executor)

@@ -17,7 +17,7 @@ from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.summaries import board_tables, failure_table, problem_list, stage_counts, suites_of
 
 
-def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:
+def suite_materialization(ready: ValidatedSuite, asset: dg.AssetKey) -> dg.AssetMaterialization:
     """Return the event that reports a suite as loaded, at its revision."""
     suite = ready.suite
     metadata: dict[str, Any] = {
@@ -29,9 +29,7 @@ def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:
         "tags": ", ".join(suite.tags) or "–",
         "problems": dg.MetadataValue.md(problem_list(ready)),
     }
-    return dg.AssetMaterialization(
-        "suites", partition=suite.name, metadata=metadata, tags=provenance(ready.data_version)
-    )
+    return dg.AssetMaterialization(asset, partition=suite.name, metadata=metadata, tags=provenance(ready.data_version))
 
 
 def pair_metadata(asset: str, outcome: PairOutcome) -> dict[str, Any]:

@@ -110,6 +110,11 @@ def _keys_of_unfinished_runs(instance: dg.DagsterInstance, known: Sequence[str])
     return keys
 
 
+def known_suites(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
+    """Return the suites that are partitions and are reported under this key: another prefix begins with none."""
+    return set(instance.get_dynamic_partitions(SUITES)) & instance.get_materialized_partitions(asset)
+
+
 def apply_requests(instance: dg.DagsterInstance, requests: Sequence[PartitionRequest]) -> None:
     """Do what a sensor's requests do."""
     for request in requests:

@@ -13,6 +13,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.checks import (
     check_target,
     checks_of_pair,
@@ -25,7 +26,7 @@ from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
 from eval_pipeline.parsing.visible import escape_controls
-from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES
+from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, STAGES
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.progress import ProgressCounter
@@ -60,7 +61,9 @@ class PairReporter(ForwardingObserver):
         self.failed = {partition_key(name): reason for name, reason in unusable.items()}
         self._context = context
         self._session, self._cases = session, cases
-        self._newest = NewestEvents(context.instance, keys)
+        self._assets = keys_of(session.project)
+        self._scores = self._assets.key(EVALUATE)
+        self._newest = NewestEvents(context.instance, self._assets, keys)
         self._keys = keys
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
@@ -79,7 +82,8 @@ class PairReporter(ForwardingObserver):
         """Report the check of each pair that may have become worse."""
         with events_together(self._context.instance):
             for pair, gate in gates.items():
-                self._log_check(regression_check(gate, partition_key(pair), self._target(partition_key(pair))))
+                key = partition_key(pair)
+                self._log_check(regression_check(gate, self._scores, key, self._target(key)))
 
     def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
         by_pair: dict[str, list[Snapshot]] = {}
@@ -87,13 +91,13 @@ class PairReporter(ForwardingObserver):
             by_pair.setdefault(partition_key(PairKey(snapshot.suite, snapshot.runner)), []).append(snapshot)
         with events_together(self._context.instance):
             for key, of_pair in by_pair.items():
-                self._log_check(snapshot_check(of_pair, key, self._target(key)))
+                self._log_check(snapshot_check(of_pair, self._scores, key, self._target(key)))
         for line in mismatches(taken):
             self._context.log.warning(escape_controls(line))
         super().snapshots_taken(taken)
 
     def _target(self, key: str) -> Target | None:
-        return check_target(self._context, self._newest.storage_id("evaluator_scores", key))
+        return check_target(self._context, self._newest.storage_id(EVALUATE, key))
 
     def _log_check(self, check: dg.AssetCheckEvaluation) -> None:
         if check.asset_check_key in self._context.selected_asset_check_keys:
@@ -107,7 +111,7 @@ class PairReporter(ForwardingObserver):
 
     @cached_property
     def _failed_pass_rates(self) -> frozenset[str]:
-        return failed_pass_rates(self._context.instance, self._keys)
+        return failed_pass_rates(self._context.instance, self._scores, self._keys)
 
     def _report_all(self, outcomes: Sequence[PairOutcome]) -> None:
         for outcome in outcomes:
@@ -119,7 +123,7 @@ class PairReporter(ForwardingObserver):
             self.failed[key] = outcome.error
             return
         for asset in PAIR_ASSETS:
-            if dg.AssetKey(asset) in self._context.selected_asset_keys:
+            if self._assets.key(asset) in self._context.selected_asset_keys:
                 self._materialize(asset, outcome, key)
         defaults = self._session.project.defaults
         rate = None
@@ -128,7 +132,7 @@ class PairReporter(ForwardingObserver):
         asked = suite_gate(self._session.warehouse, outcome, self._cases)
         failed_before = key in self._failed_pass_rates
         for check in checks_of_pair(
-            outcome, key, defaults, self._target(key), rate, asked, failed_before=failed_before
+            outcome, self._scores, key, defaults, self._target(key), rate, asked, failed_before=failed_before
         ):
             self._log_check(check)
 
@@ -136,7 +140,8 @@ class PairReporter(ForwardingObserver):
         version = self._version(asset, outcome, key)
         tags = provenance(version) | self._newest.upstream_tags(asset, key)
         metadata = pair_metadata(asset, outcome)
-        self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
+        named = self._assets.key(asset)
+        self._context.log_event(dg.AssetMaterialization(named, partition=key, metadata=metadata, tags=tags))
         self._newest.add(asset, key, version)
 
     def _version(self, asset: str, outcome: PairOutcome, key: str) -> str:

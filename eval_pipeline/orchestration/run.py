@@ -12,11 +12,12 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.exhaustion import exhaustion_message
+from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.event_batches import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
-from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key, range_tags
+from eval_pipeline.orchestration.partitions import PAIRS, SUITES, known_suites, partition_key, range_tags
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
@@ -59,20 +60,29 @@ def run_sweep(
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
         sweep_run.run_id = sweep.run_id
         sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
-        if any(outcome.counts.changed for outcome in sweep_run.outcomes) or needs_ranking(session.warehouse):
+        if _is_to_rank(session, sweep_run.outcomes, instance):
             ranked = _execute(definitions, "rank", instance, None, {})
             sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
     return sweep_run
 
 
+def _is_to_rank(session: ProjectSession, outcomes: Sequence[PairOutcome], instance: dg.DagsterInstance) -> bool:
+    """Return whether boards are to be computed: something changed, or they are not reported under their key yet."""
+    if any(outcome.counts.changed for outcome in outcomes) or needs_ranking(session.warehouse):
+        return True
+    finished = any(outcome.error is None for outcome in outcomes)
+    return finished and not instance.has_asset_key(keys_of(session.project).key("leaderboards"))
+
+
 def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:
     """Add suites as partitions; store and report those whose revision is new."""
-    known = set(instance.get_dynamic_partitions(SUITES))
+    asset = keys_of(session.project).key("suites")
+    known = known_suites(instance, asset)
     instance.add_dynamic_partitions(SUITES, [ready.suite.name for ready in suites])
     new = session.store.store_new_suites(suites, known)
     with events_together(instance):
         for ready in new:
-            instance.report_runless_asset_event(suite_materialization(ready))
+            instance.report_runless_asset_event(suite_materialization(ready, asset))
 
 
 def _execute(

@@ -8,8 +8,9 @@ import json
 import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.orchestration.asset_keys import AssetKeys, keys_of
 from eval_pipeline.orchestration.metadata import suite_materialization
-from eval_pipeline.orchestration.partitions import SUITES, partition_requests
+from eval_pipeline.orchestration.partitions import known_suites, partition_requests
 from eval_pipeline.orchestration.run_processes import end_dead_runs
 from eval_pipeline.orchestration.sweep_step import AUTOMATIC_TAG
 from eval_pipeline.orchestration.versions import input_events
@@ -24,6 +25,7 @@ INTERVAL_S = 15
 
 def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
     """Adds a partition for a new suite, and reports a new revision of a changed one, without a run."""
+    asset = keys_of(session.project).key("suites")
 
     @dg.sensor(
         name="discover_suites",
@@ -40,7 +42,7 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
             context.log.warning(escape_controls(problem))
         known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
         revisions = {name: ready.suite.revision for name, ready in contents.suites.items()}
-        there = set(context.instance.get_dynamic_partitions(SUITES))
+        there = known_suites(context.instance, asset)
         changed = [
             ready for name, ready in contents.suites.items() if known.get(name) != revisions[name] or name not in there
         ]
@@ -55,28 +57,28 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
         session.store.store_suites(changed)
         return dg.SensorResult(
             dynamic_partitions_requests=requests,
-            asset_events=[*map(suite_materialization, changed), *reported],
+            asset_events=[*(suite_materialization(ready, asset) for ready in changed), *reported],
             cursor=json.dumps((known if contents.problems else {}) | revisions),
         )
 
     return discover
 
 
-def automation() -> dg.AutomationConditionSensorDefinition:
+def automation(keys: AssetKeys) -> dg.AutomationConditionSensorDefinition:
     """Runs what an automation condition requests: the leaderboards after any new score."""
     return dg.AutomationConditionSensorDefinition(
         "keep_leaderboards_current",
-        target=dg.AssetSelection.assets("leaderboards"),
+        target=keys.selection("leaderboards"),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
 
 
-def free_scores() -> dg.AutomationConditionSensorDefinition:
+def free_scores(keys: AssetKeys) -> dg.AutomationConditionSensorDefinition:
     """Requests scores again whose evaluators are others now; their runs call no target and no grader."""
     return dg.AutomationConditionSensorDefinition(
         "keep_free_scores_current",
-        target=dg.AssetSelection.assets("evaluator_scores", "failure_classes"),
+        target=keys.selection("evaluator_scores", "failure_classes"),
         run_tags={AUTOMATIC_TAG: "scores"},
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,

@@ -11,6 +11,7 @@ from typing import TypeVar
 import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError, error_text
+from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.partitions import pair_key, pair_partitions, partition_key, run_partitions
@@ -62,7 +63,7 @@ def work_of(
     only: Sequence[str] | None = None,
 ) -> Work:
     """Return what a run is to do, or a chunk of it: `only` these partitions, which were chosen already."""
-    options = or_fail(lambda: config.options(session.project, _stages(context)))
+    options = or_fail(lambda: config.options(session.project, _stages(context, session)))
     pairs = [pair_key(key) for key in (run_partitions(context, partitions) if only is None else only)]
     named = options.sweep if partitions is pair_partitions else None  # the command line chooses, and ends its own
     if named is not None and only is None:
@@ -191,10 +192,11 @@ def _waiting(context: dg.AssetExecutionContext, session: ProjectSession) -> Call
     return report
 
 
-def _stages(context: dg.AssetExecutionContext) -> tuple[str, ...]:
+def _stages(context: dg.AssetExecutionContext, session: ProjectSession) -> tuple[str, ...]:
     """Return the stages of the selected assets; checks that run alone need the verdicts that are stored."""
     checked = EVALUATE if context.selected_asset_check_keys else None
-    return tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys or name == checked)
+    assets, selected = keys_of(session.project), context.selected_asset_keys
+    return tuple(name for name in STAGES if assets.key(name) in selected or name == checked)
 
 
 def _still_requested(

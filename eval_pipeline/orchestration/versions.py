@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
+from eval_pipeline.orchestration.asset_keys import AssetKeys, keys_of
 from eval_pipeline.orchestration.event_batches import events_together, newest_storage_id
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.sweeps.input_versions import InputVersions
@@ -43,8 +44,8 @@ def provenance(data_version: str) -> dict[str, str]:
 class NewestEvents:
     """The newest event of each partition: its data version and storage id, read once per asset."""
 
-    def __init__(self, instance: dg.DagsterInstance, keys: Sequence[str]) -> None:
-        self._instance = instance
+    def __init__(self, instance: dg.DagsterInstance, assets: AssetKeys, keys: Sequence[str]) -> None:
+        self._instance, self._assets = instance, assets
         self._keys = list(keys)
         self._versions: dict[str, dict[str, str]] = {}
         self._ids: dict[str, dict[str, int]] = {}
@@ -53,7 +54,7 @@ class NewestEvents:
         """Return the data version of a partition, None when it has none yet."""
         if asset not in self._versions:
             tags = self._instance.event_log_storage.get_latest_tags_by_partition(
-                dg.AssetKey(asset), _event_type(asset), [_VERSION], self._keys
+                self._assets.key(asset), _event_type(asset), [_VERSION], self._keys
             )
             self._versions[asset] = {key: tag[_VERSION] for key, tag in tags.items()}
         return self._versions[asset].get(key)
@@ -62,7 +63,7 @@ class NewestEvents:
         """Return the storage id of the newest event of a partition, None when it has none yet."""
         if asset not in self._ids:
             log, requested = self._instance.event_log_storage, set(self._keys)
-            ids = log.get_latest_storage_id_by_partition(dg.AssetKey(asset), _event_type(asset), requested)
+            ids = log.get_latest_storage_id_by_partition(self._assets.key(asset), _event_type(asset), requested)
             self._ids[asset] = dict(ids)
         return self._ids[asset].get(key)
 
@@ -70,7 +71,10 @@ class NewestEvents:
         """Take note of a materialization that was just stored."""
         self.version(asset, key)
         self._versions[asset][key] = version
-        if asset in _HAS_DOWNSTREAM and (storage_id := newest_storage_id(self._instance, asset, key)) is not None:
+        if asset not in _HAS_DOWNSTREAM:
+            return
+        storage_id = newest_storage_id(self._instance, self._assets.key(asset), key)
+        if storage_id is not None:
             self._ids.setdefault(asset, {})[key] = storage_id
 
     def upstream_tags(self, asset: str, key: str) -> dict[str, str]:
@@ -83,8 +87,9 @@ class NewestEvents:
         for upstream in UPSTREAM[asset]:
             version, storage_id = self.version(upstream, key), self.storage_id(upstream, key)
             if version is not None:
-                tags[f"dagster/input_data_version/{upstream}"] = version
-                tags[f"dagster/input_event_pointer/{upstream}"] = str(storage_id)
+                named = self._assets.key(upstream).to_user_string()
+                tags[f"dagster/input_data_version/{named}"] = version
+                tags[f"dagster/input_event_pointer/{named}"] = str(storage_id)
         return tags
 
 
@@ -102,7 +107,8 @@ def input_events(
     materializations.
     """
     keys = [partition_key(pair.name) for pair in pairs]
-    newest, storage = NewestEvents(instance, keys), instance.daemon_cursor_storage
+    assets, storage = keys_of(session.project), instance.daemon_cursor_storage
+    newest = NewestEvents(instance, assets, keys)
     graders = make_graders(options, session.warehouse, session.runner)
     known = storage.get_cursor_values({_CURSOR + key for key in keys})
     for key, pair in zip(keys, pairs, strict=True):
@@ -117,8 +123,8 @@ def input_events(
             metadata = {"suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
             tags = {_VERSION: version}
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
-            yield dg.AssetObservation(asset, partition=key, tags=tags)
-            yield dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags)
+            yield dg.AssetObservation(assets.key(asset), partition=key, tags=tags)
+            yield dg.AssetMaterialization(assets.key(asset), partition=key, metadata=metadata, tags=tags)
 
 
 def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:
