@@ -33,7 +33,7 @@ from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.snapshots import show_snapshots, with_snapshots
 from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
-from eval_pipeline.errors import InputError, NoResults
+from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
 from eval_pipeline.parsing.source import show_path
@@ -128,9 +128,12 @@ def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:
 
 
 def _retire_others(session: ProjectSession, given: Mapping[str, Any]) -> None:
-    """Retire what the project has no more, as commands that show results do, before a part of it is carried out."""
+    """Retire what the project has no more, as commands that show results do, before a part of it is carried out.
+
+    Published results that cannot be read are left to the run, which publishes them anew.
+    """
     is_own = given.get("data") is None and given.get("runners_file") is None
-    with suppress(NoResults), open_published(session.project, is_own=is_own):
+    with suppress(NoResults, WarehouseError, OSError), open_published(session.project, is_own=is_own):
         pass
 
 

@@ -310,3 +310,14 @@ def test_any_run_retires_what_is_gone(with_two: CliProject, named: str) -> None:
     with_two("run", named, "--quiet")
 
     assert with_two.ask(BOARD) == [("good",)]
+
+
+def test_results_that_cannot_be_read_stop_no_run_of_a_part(with_two: CliProject) -> None:
+    results = with_two.root / "data" / "results.duckdb"
+    results.write_bytes(results.read_bytes()[:9000])
+    with_two.edit("suites/good.yaml", "input: x", "input: y")
+
+    ran = with_two("run", "suites/good.yaml", "--quiet")
+
+    assert ran.code == 0, ran.err
+    assert "good" in boards(with_two)
