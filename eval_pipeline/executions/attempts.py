@@ -253,6 +253,7 @@ class Attempts:
         self._limit.record_result(token, refused=refused, retry_after_s=pause_s)
         if refused and pause_s:
             self._environment.pauses.report(provider_of(self._runner), pause_s)
+            self._environment.gates.report(self._runner, pause_s)
         return result
 
     async def _execute_timed(self, call: Call) -> RawExecution | TargetFailure:

@@ -30,19 +30,35 @@ class ProviderLimit(BaseModel):
 
 
 class ProviderGates:
-    """The limits of providers in one process, by what `provider_of` returns, or by adapter."""
+    """The limits of providers in one process, by what `provider_of` returns, or by adapter. A provider with a limit is
+    not called during a pause that it requested, by `report` here or by any process in `pauses`."""
 
     def __init__(self, limits: Mapping[str, ProviderLimit] = MappingProxyType({}), pauses: Pauses = NO_PAUSES) -> None:
+        self._pauses = pauses
+        self._paused_until: dict[str, float] = {}
         self._gates = {
             name: _Gate(limit, partial(pauses.sharers, f"provider {name}")) for name, limit in limits.items()
         }
 
     def turn(self, runner: Runner) -> AbstractAsyncContextManager[object]:
         """Wait until a call of a runner may begin, and hold its place inside the block."""
+        gate = self._gate(runner)
+        return nullcontext() if gate is None else gate.turn(partial(self._pause_s, provider_of(runner)))
+
+    def report(self, runner: Runner, seconds: float) -> None:
+        """Record that a runner's provider refused a call and requested a pause."""
+        if self._gate(runner) is not None:
+            provider = provider_of(runner)
+            self._paused_until[provider] = max(_now() + seconds, self._paused_until.get(provider, -math.inf))
+
+    def _gate(self, runner: Runner) -> _Gate | None:
         if not self._gates:
-            return nullcontext()
-        gate = self._gates.get(provider_of(runner)) or self._gates.get(runner.adapter)
-        return nullcontext() if gate is None else gate.turn()
+            return None
+        return self._gates.get(provider_of(runner)) or self._gates.get(runner.adapter)
+
+    def _pause_s(self, provider: str) -> float:
+        """Return the seconds until a provider may be called again; at most 0 without a pause."""
+        return max(self._paused_until.get(provider, -math.inf), self._pauses.until(provider)) - _now()
 
 
 NO_GATES = ProviderGates()
@@ -59,14 +75,20 @@ class _Gate:
         self._next_at = -math.inf
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        await self._places.acquire()
-        try:
-            if self._spacing_s:
-                await asyncio.sleep(self._next_turn_s())
-            yield
-        finally:
-            self._places.release()
+    async def turn(self, pause_s: Callable[[], float]) -> AsyncIterator[None]:
+        while True:
+            await self._places.acquire()
+            try:
+                if self._spacing_s:
+                    await asyncio.sleep(self._next_turn_s())
+                # A pause may have been requested while this call waited: its turn is over then, and its place is free.
+                pause = pause_s()
+                if pause <= 0:
+                    yield
+                    return
+            finally:
+                self._places.release()
+            await asyncio.sleep(pause)
 
     def _next_turn_s(self) -> float:
         """Take the next turn; return the seconds until then."""

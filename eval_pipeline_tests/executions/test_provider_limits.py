@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.pauses import NoPauses
 from eval_pipeline.executions.provider_limits import ProviderGates, ProviderLimit
 from eval_pipeline_tests.builders import a_case, a_plan, a_runner
-from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated
+from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, refusal
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 HOST = "api.example.com"
@@ -27,6 +28,15 @@ class _Shared(NoPauses):
 
     def sharers(self, runner: str) -> int:
         return self._processes if runner == f"provider {HOST}" else 1
+
+
+class _Paused(NoPauses):
+    """Pauses of a provider that another process reported."""
+
+    until_s = 0.0
+
+    def until(self, provider: str) -> float:
+        return self.until_s
 
 
 def runner(name: str, host: str = HOST) -> Runner:
@@ -83,3 +93,47 @@ def test_a_provider_without_an_address_goes_by_the_adapter_and_others_are_not_li
     put(provider, [runner("b", "elsewhere.example.com")], {"claude": ProviderLimit(concurrency=2)})
 
     assert provider.most_at_once == 6
+
+
+@pytest.mark.parametrize("limit", [ProviderLimit(calls_per_minute=600), ProviderLimit(concurrency=1)])
+def test_calls_that_wait_for_their_turn_wait_for_a_pause_that_is_requested_meanwhile(limit: ProviderLimit) -> None:
+    refused = iter([refusal(30.0)])
+    adapter = Simulated(lambda call: next(refused, 1.0))
+    gates = ProviderGates({HOST: limit})
+    environment = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"), gates=gates)
+
+    async def main() -> None:
+        called = [OnDemand(runner(name), adapter, environment, virtual_clock()) for name in ("a", "b")]
+        await asyncio.gather(
+            *[each.execute(a_plan(a_case(f"c{number}"), each.runner)) for each in called for number in range(4)]
+        )
+
+    run_virtually(main())
+
+    first, *others = [at for _, at in adapter.begun]
+    assert first == 0.0
+    assert len(others) == 8
+    assert min(others) >= 30.0
+    assert len(set(others)) == 8, "after the pause the calls are spaced as before"
+
+
+def test_a_pause_of_another_process_holds_back_calls_that_wait_for_their_turn() -> None:
+    pauses = _Paused()
+
+    def answer_and_pause(call: Call) -> float:
+        pauses.until_s = 30.0
+        return 1.0
+
+    adapter = Simulated(answer_and_pause)
+    gates = ProviderGates({HOST: ProviderLimit(calls_per_minute=600)}, pauses)
+    environment = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"), gates=gates)
+
+    async def main() -> None:
+        on_demand = OnDemand(runner("a"), adapter, environment, virtual_clock())
+        await asyncio.gather(
+            *[on_demand.execute(a_plan(a_case(f"c{number}"), on_demand.runner)) for number in range(3)]
+        )
+
+    run_virtually(main())
+
+    assert [at for _, at in adapter.begun] == pytest.approx([0.0, 30.0, 30.1])
