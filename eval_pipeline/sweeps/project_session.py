@@ -44,7 +44,11 @@ class ProjectSession:
     def __post_init__(self) -> None:
         project = self.project
         self.store = SweepStore(
-            project.open_warehouse(), self.clock, project.defaults.ranked_coverage, project.secret_rules
+            project.open_warehouse(),
+            self.clock,
+            project.defaults.ranked_coverage,
+            project.secret_rules,
+            None if project.searches_runners else project.runners,
         )
         self.registry = RunnerRegistry(self.project)
 

@@ -15,7 +15,7 @@ from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.project_pairs import CurrentPair, current_paths
+from eval_pipeline.warehouse.project_pairs import CurrentPair, stored_pairs
 
 _LARGE = 1 << 20
 """Bytes of a suite file above which its name is not looked up each time that results are shown."""
@@ -28,25 +28,37 @@ def retire_vanished(session: ProjectSession) -> list[PairKey]:
     """Retire and return the pairs that the project has no more. The session has loaded all its suites without error.
 
     A suite is gone when the project has none of its name, and its file, below the project, is gone or is a suite of
-    another name. Other files, such as one that was run by its path, are not the project's.
+    another name. Other files, such as one that was run by its path, are not the project's, and neither are the runners
+    of a runners file that an option named.
     """
     if not session.warehouse.exists():
         return []
     files = {path for ready in session.suites.values() for path in (ready.suite.path, *ready.suite.parts)}
-    gone = [pair for pair, path in current_paths(session.warehouse) if _is_gone(pair, path, session, files)]
+    gone = [each.pair for each in stored_pairs(session.warehouse) if _is_gone(each, session, files)]
     if gone:
         session.store.retire(gone)
     return gone
 
 
-def _is_gone(pair: PairKey, path: str | None, session: ProjectSession, files: Collection[Path]) -> bool:
+def _is_gone(current: CurrentPair, session: ProjectSession, files: Collection[Path]) -> bool:
+    pair = current.pair
     ready = session.suites.get(pair.suite)
+    if ready is not None and (pair.runner in ready.suite.settings.runners or _is_guest(current, session)):
+        return False
     if ready is not None:
-        return pair.runner not in ready.suite.settings.runners and not _has_runner(session, pair.runner, ready.suite)
-    file = Path(path) if path is not None else None
+        return not _has_runner(session, pair.runner, ready.suite)
+    file = Path(current.path) if current.path is not None else None
     if file is None or not file.is_relative_to(session.project.root.absolute()):
         return False
     return file in files or not file.exists()
+
+
+def _is_guest(current: CurrentPair, session: ProjectSession) -> bool:
+    """Return whether the runner of a pair is of another runners file than those of the project."""
+    own = session.project.runners
+    if current.runners_file is None:
+        return False
+    return own is None or Path(current.runners_file).resolve() != own.resolve()
 
 
 def _has_runner(session: ProjectSession, name: str, suite: Suite) -> bool:
@@ -80,7 +92,9 @@ class _Changes:
         if changed is None:
             return True
         renamed = changed > pair.since and self._name(file) not in (None, pair.pair.suite)
-        return renamed or self._lacks_runner(pair.pair.runner, file.parent, pair.since)
+        if renamed or _is_guest(pair, self.session):
+            return renamed
+        return self._lacks_runner(pair.pair.runner, file.parent, pair.since)
 
     def _lacks_runner(self, name: str, folder: Path, since: datetime) -> bool:
         registry, project = self.session.registry, self.session.project

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -32,12 +33,13 @@ from eval_pipeline.warehouse.store import Warehouse
 @dataclass(frozen=True, slots=True)
 class SweepStore:
     """The sweeps and boards in a warehouse; `clock` orders what is stored, boards rank from `coverage_floor` on, and
-    `secret_rules` are what the project lists as secret."""
+    `secret_rules` are what the project lists as secret. `runners_file` is the one that an option names."""
 
     warehouse: Warehouse
     clock: OrderClock = field(default_factory=OrderClock)
     coverage_floor: float = COVERAGE_FLOOR
     secret_rules: SecretRules = NO_RULES
+    runners_file: Path | None = None
 
     def store_suites(self, suites: Sequence[ValidatedSuite]) -> None:
         """Store suites and their cases, each at its revision."""
@@ -157,7 +159,7 @@ class SweepStore:
                 "dagster_run_id": dagster_run_id,
                 "refresh": options.refresh,
                 "name": options.sweep,
-                "selection": _selection(pairs, options),
+                "selection": _selection(pairs, options) | self._other_runners(),
             }
             if options.abandon_refresh:
                 queries.abandon_refreshes(self.warehouse)
@@ -166,6 +168,9 @@ class SweepStore:
             return sweep_id
 
         return self.warehouse.run(store)
+
+    def _other_runners(self) -> dict[str, str]:
+        return {} if self.runners_file is None else {"runners_file": str(self.runners_file)}
 
     def end(self, sweep_id: str, status: str) -> None:
         """Record how a sweep ended: finished or interrupted."""

@@ -12,7 +12,9 @@ from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CURRENT = """
-    SELECT c.suite, c.runner, coalesce(s.path, n.path) AS path, w.started_at FROM current_pairs c
+    SELECT c.suite, c.runner, coalesce(s.path, n.path) AS path, w.started_at,
+           w.selection ->> '$.runners_file' AS runners_file
+    FROM current_pairs c
     LEFT JOIN sweeps w USING (sweep_id)
     LEFT JOIN suites s ON s.suite = c.suite AND s.suite_revision = c.suite_revision
     LEFT JOIN (SELECT suite, arg_max(path, loaded_at) AS path FROM suites GROUP BY suite) n ON n.suite = c.suite
@@ -21,25 +23,28 @@ _CURRENT = """
 
 class CurrentPair(NamedTuple):
     """A current pair, the file that its suite was loaded from (at its revision, else last), and the start of the sweep
-    that it is of."""
+    that it is of, with the runners file that an option named for it (None: none did)."""
 
     pair: PairKey
     path: str | None
     since: datetime | None
+    runners_file: str | None
 
 
-def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:
-    """Return the current pairs, each with the file that its suite was loaded from: at its revision, else last."""
-    rows = warehouse.frame(_CURRENT).iter_rows()
-    return [(PairKey(suite, runner), path) for suite, runner, path, _ in rows]
+def stored_pairs(warehouse: Warehouse) -> list[CurrentPair]:
+    """Return the current pairs of a warehouse."""
+    return [_pair(*row) for row in warehouse.frame(_CURRENT).iter_rows()]
 
 
 def published_pairs(connection: Connection) -> list[CurrentPair]:
     """Return the current pairs of published results; none of those that another version published."""
     if schema_version(connection) != SCHEMA_VERSION:
         return []
-    rows = connection.execute(_CURRENT).fetchall()
-    return [CurrentPair(PairKey(suite, runner), path, since) for suite, runner, path, since in rows]
+    return [_pair(*row) for row in connection.execute(_CURRENT).fetchall()]
+
+
+def _pair(suite: str, runner: str, *rest: Any) -> CurrentPair:
+    return CurrentPair(PairKey(suite, runner), *rest)
 
 
 def retire_pairs(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> None:

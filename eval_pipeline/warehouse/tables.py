@@ -86,7 +86,7 @@ TABLES: tuple[Table, ...] = (
         ("status", "VARCHAR", "running, finished, interrupted; abandoned: an interrupted refresh, given up"),
         ("dagster_run_id", "VARCHAR", "Dagster run that executed it"),
         ("refresh", "VARCHAR", "Refresh policy: missing, failed or all"),
-        ("selection", "JSON", "Requested suites, runners, cases, tags, repetitions, thresholds"),
+        ("selection", "JSON", "Requested suites, runners, cases, tags, repetitions, thresholds, and --runners"),
         ("name", "VARCHAR", "The sweep of the project file that it is; NULL: none"),
     ),
     _table(

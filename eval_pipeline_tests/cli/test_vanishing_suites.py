@@ -294,6 +294,30 @@ def test_nothing_leaves_for_an_edit_for_other_runners_or_while_a_file_is_broken(
     assert boards(with_two) == ["gone", "good"]
 
 
+def test_runners_of_another_file_stay_whatever_becomes_of_the_projects(with_two: CliProject) -> None:
+    with_two.write("more.yaml", "runners: [{name: guest, adapter: mock, response: hi}]\n")
+    with_two("run", "suites", "--quiet", "--runners", "more.yaml", "--runner", "guest")
+    (with_two.root / "runners.yaml").touch()
+    after_a_touch = boards(with_two, "runner")
+    with_two.edit("runners.yaml", "name: other", "name: another")
+    after_an_edit = boards(with_two, "runner")
+    with_two("run", "--quiet")
+    after_a_run = boards(with_two, "runner")
+    (with_two.root / "suites" / "gone.yaml").unlink()
+
+    assert after_a_touch == ["echo", "guest", "other"]
+    assert after_an_edit == ["echo", "guest"]
+    assert after_a_run == ["another", "echo", "guest"]
+    assert boards(with_two, "suite || ' ' || runner") == ["good another", "good echo", "good guest"]
+
+
+def test_the_projects_own_runners_file_named_by_an_option_is_still_its_own(with_two: CliProject) -> None:
+    with_two("run", "--quiet", "--runners", "runners.yaml", "--refresh", "all")
+    with_two.edit("runners.yaml", "name: other", "name: another")
+
+    assert boards(with_two, "runner") == ["echo"]
+
+
 def test_other_data_and_results_without_a_warehouse_are_only_shown(with_two: CliProject) -> None:
     (with_two.root / "suites" / "gone.yaml").unlink()
     of_others = with_two("leaderboard", "--data", "data", "--json").document
