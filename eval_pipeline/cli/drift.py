@@ -18,6 +18,7 @@ from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, drift_line
 from eval_pipeline.sweeps.judging import Judging, judge_anchors
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep_ends import AnchorsEnd
 from eval_pipeline.warehouse.anchors import drift_rows, drifted
 
 BEYOND, NOTHING = 1, 3
@@ -65,6 +66,16 @@ def _judge(session: ProjectSession, sweep: str | None, choose_anew: bool) -> Non
     if judging is None:
         raise InputError(f"the sweep '{sweep}' has no anchors, or nothing is stored: see sweeps.{sweep}.anchors")
     show_judging(message_console(), judging)
+
+
+def show_anchors(console: Console, anchors: AnchorsEnd) -> None:
+    """Print what became of the anchors of a sweep at its end."""
+    if anchors.judging is not None:
+        show_judging(console, anchors.judging)
+    if anchors.problem is not None:
+        print_line(console, anchors.problem, mark="anchors are not graded:", style="yellow")
+    for line in anchors.drift:
+        print_line(console, line, mark="judge drift:", style="yellow")
 
 
 def show_judging(console: Console, judging: Judging) -> None:

@@ -261,17 +261,13 @@ def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> S
     name = selection.options.sweep
     if name is None or result.problem == INTERRUPTED:
         return None
-    from eval_pipeline.cli.drift import show_judging  # noqa: PLC0415 — only a named sweep needs it
-    from eval_pipeline.sweeps.judging import judge_anchors  # noqa: PLC0415 — only a named sweep needs it
-    from eval_pipeline.sweeps.sweep_ends import drifted_of, gate_of_run, send_notifications  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.cli.drift import show_anchors  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.sweeps.sweep_ends import gate_of_run, judge_at_end, send_notifications  # noqa: PLC0415 — only a named sweep needs it
 
-    judging = judge_anchors(selection.session, name)
-    if judging is not None:
-        show_judging(console, judging)
-    for line in drifted_of(selection.session, name):
-        print_line(console, line, mark="judge drift:", style="yellow")
+    anchors = judge_at_end(selection.session, name)
+    show_anchors(console, anchors)
     gate = gate_of_run(selection.session, name, result.run_id)
-    for problem in send_notifications(selection.session, name, gate, result.problem):
+    for problem in send_notifications(selection.session, name, gate, result.problem, anchors):
         print_line(console, problem, mark="not notified:", style="yellow")
     _forget_old(selection, name, console)
     return gate

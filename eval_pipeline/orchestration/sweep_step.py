@@ -23,7 +23,6 @@ from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
-from eval_pipeline.sweeps.judging import judge_anchors
 from eval_pipeline.sweeps.kept_sweeps import forget_old
 from eval_pipeline.sweeps.options import EVALUATE, STAGES, SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
@@ -31,7 +30,7 @@ from eval_pipeline.sweeps.plan import free_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
-from eval_pipeline.sweeps.sweep_ends import drifted_of, drops_of_run, gate_of_run, send_notifications
+from eval_pipeline.sweeps.sweep_ends import AnchorsEnd, drops_of_run, gate_of_run, judge_at_end, send_notifications
 from eval_pipeline.warehouse.journal import PairKey
 
 GATE_TAG = "eval_pipeline/gate"
@@ -128,7 +127,7 @@ def end_named(
     failure: str | None,
 ) -> None:
     """Log the gate of a sweep of the project file, tag the run with its decision, and send the notifications."""
-    _judge_anchors(context, session, name)
+    anchors = _judge_anchors(context, session, name)
     gate = or_fail(partial(gate_of_run, session, name, context.run.run_id))
     if gate is not None:
         context.instance.add_run_tags(context.run.run_id, {GATE_TAG: gate.decision})
@@ -136,7 +135,7 @@ def end_named(
             log = context.log.info if line.decision == "GO" else context.log.warning
             log(escape_controls(f"{line.decision} {line}"))
         reporter.report_drops(or_fail(partial(drops_of_run, session, name)))
-    for problem in send_notifications(session, name, gate, failure):
+    for problem in send_notifications(session, name, gate, failure, anchors):
         context.log.warning(escape_controls(f"not notified: {problem}"))
     forgotten = or_fail(partial(forget_old, session, name))
     delete_runs(context.instance, [run for run in forgotten.dagster_runs if context.instance.has_run(run)])
@@ -144,17 +143,18 @@ def end_named(
         context.log.info(f"deleted, see sweeps.{name}.keep of the project file: {forgotten}")
 
 
-def _judge_anchors(context: dg.AssetExecutionContext, session: ProjectSession, name: str) -> None:
-    """Grade the anchors of a sweep again, and log what of them is beyond control limits."""
-    try:
-        judging = judge_anchors(session, name)
-    except EvalPipelineError as error:
-        context.log.warning(escape_controls(f"anchors are not graded: {error}"))
-        return
-    if judging is not None:
-        context.log.info(f"anchors: {judging.grades} grades, {judging.base} of them first ones")
-    for line in drifted_of(session, name):
+def _judge_anchors(context: dg.AssetExecutionContext, session: ProjectSession, name: str) -> AnchorsEnd:
+    """Grade the anchors of a sweep again, and log what became of them."""
+    anchors = judge_at_end(session, name)
+    if anchors.judging is not None:
+        context.log.info(f"anchors: {anchors.judging.grades} grades, {anchors.judging.base} of them first ones")
+        for reason, count in (anchors.judging.gone or {}).items():
+            context.log.warning(escape_controls(f"{count} of the anchors not graded: {reason}"))
+    if anchors.problem is not None:
+        context.log.warning(escape_controls(f"anchors are not graded: {anchors.problem}"))
+    for line in anchors.drift:
         context.log.warning(escape_controls(f"judge drift: {line}"))
+    return anchors
 
 
 @contextmanager

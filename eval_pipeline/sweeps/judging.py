@@ -120,10 +120,10 @@ class _Panel:
     def _load(self, name: PairKey) -> PairRules | str:
         try:
             (pair,) = self.session.pairs([name])
+            self.graders.secrets.update(pair.runner.secrets)
+            return pair_rules(pair, self.options, self.graders)
         except EvalPipelineError as error:
             return str(error)
-        self.graders.secrets.update(pair.runner.secrets)
-        return pair_rules(pair, self.options, self.graders)
 
     def graded_by(self, anchor: Anchor) -> tuple[PairRules, Case, list[BoundEvaluator]] | str:
         """Return the case of an anchor and its evaluators that call a grader, or why there are none."""
@@ -133,11 +133,17 @@ class _Panel:
         case = next((case for case in rules.pair.ready.suite.cases if case.id == anchor.case_id), None)
         if case is None:
             return f"{anchor.pair.suite} has no case '{anchor.case_id}' any more"
-        wanted = self.anchors.evaluators
+        selected = self.anchors.evaluators
+        try:
+            evaluators = rules.evaluators.of(case)
+        except EvalPipelineError as error:  # the case changed after the anchor was chosen
+            return f"case '{case.id}' of {anchor.pair.suite} cannot be graded: {error}"
         bound = [
             each
-            for each in rules.evaluators.of(case)
-            if requires_client(each.evaluator) and each.evaluator.graders and (not wanted or each.spec.name in wanted)
+            for each in evaluators
+            if requires_client(each.evaluator)
+            and each.evaluator.graders
+            and (not selected or each.spec.name in selected)
         ]
         return (rules, case, bound) if bound else f"no evaluator of {anchor.pair.suite} calls a grader"
 

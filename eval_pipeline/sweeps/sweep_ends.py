@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from eval_pipeline.errors import InputError, NoResults
+from eval_pipeline.errors import EvalPipelineError, InputError, NoResults, error_text
 from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.show import drift_line
 from eval_pipeline.leaderboards.sweep_gates import SweepGate, drops_of_pairs, of_decision, sweep_gate
+from eval_pipeline.parsing.redaction import redact_text
+from eval_pipeline.sweeps.judging import Judging, judge_anchors
 from eval_pipeline.sweeps.named_pairs import expected_pairs, unreadable_suites
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -92,20 +95,46 @@ def _results(connection: Connection, sweep_id: str, session: ProjectSession) -> 
     return read_results(connection, selection, sweep_id, session.project.defaults.cluster_by)
 
 
-def send_notifications(session: ProjectSession, name: str, gate: SweepGate | None, problem: str | None) -> list[str]:
-    """Notify about the end of a sweep, as the project file configures it; return what could not be delivered."""
-    rules = named_sweep(session.project, name).notify
-    events = _events(gate, problem)
-    drift = drifted_of(session, name)
-    events += ["judge-drift"] if drift else []
-    if rules is None or not rules.wants(events):
-        return []
-    from eval_pipeline.sweeps.notifications import notify  # noqa: PLC0415 — imports an HTTP client
+@dataclass(frozen=True, slots=True)
+class AnchorsEnd:
+    """The anchors of a sweep at its end: the new grading, the judges beyond their control limits, and why one of both
+    is missing."""
 
-    return list(notify(rules, _document(name, gate, problem, drift), session.project.root, session.project.environment))
+    judging: Judging | None = None
+    drift: Sequence[str] = ()
+    problem: str | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """What a notification reports."""
+        return [*self.drift, *([f"anchors are not graded: {self.problem}"] if self.problem is not None else [])]
 
 
-def drifted_of(session: ProjectSession, name: str) -> list[str]:
+NO_ANCHORS = AnchorsEnd()
+
+
+def judge_at_end(session: ProjectSession, name: str) -> AnchorsEnd:
+    """Grade the anchors of a sweep of the project file again; nothing without any.
+
+    An error is the `problem` of the result: gate, notifications and retention follow in any case.
+    """
+    judging, drift, problem = None, list[str](), None
+    try:
+        judging = judge_anchors(session, name)
+    except Exception as error:  # noqa: BLE001 — see above
+        problem = _text_of(error)
+    try:
+        drift = _drift_of(session, name)
+    except Exception as error:  # noqa: BLE001 — see above
+        problem = problem or _text_of(error)
+    return AnchorsEnd(judging, drift, problem)
+
+
+def _text_of(error: Exception) -> str:
+    return redact_text(str(error) if isinstance(error, EvalPipelineError) else error_text(error), cut=True)
+
+
+def _drift_of(session: ProjectSession, name: str) -> list[str]:
     """Return what is beyond control limits of the anchors of a sweep; nothing where it has none."""
     if named_sweep(session.project, name).anchors is None:
         return []
@@ -114,6 +143,21 @@ def drifted_of(session: ProjectSession, name: str) -> list[str]:
             return [drift_line(row) for row in drifted(drift_rows(connection, name))]
     except NoResults:
         return []
+
+
+def send_notifications(
+    session: ProjectSession, name: str, gate: SweepGate | None, problem: str | None, anchors: AnchorsEnd = NO_ANCHORS
+) -> list[str]:
+    """Notify about the end of a sweep, as the project file configures it; return what could not be delivered."""
+    rules = named_sweep(session.project, name).notify
+    events = _events(gate, problem)
+    events += ["judge-drift"] if anchors.lines else []
+    if rules is None or not rules.wants(events):
+        return []
+    from eval_pipeline.sweeps.notifications import notify  # noqa: PLC0415 — imports an HTTP client
+
+    document = _document(name, gate, problem, anchors.lines)
+    return list(notify(rules, document, session.project.root, session.project.environment))
 
 
 def _events(gate: SweepGate | None, problem: str | None) -> list[str]:

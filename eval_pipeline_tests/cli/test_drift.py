@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import WarehouseError
 from eval_pipeline_tests.cli.sample_project import CliProject
 
 JUDGE = """\
@@ -152,6 +154,42 @@ def test_answers_that_are_anchors_outlive_their_sweep(project: CliProject) -> No
 
     assert [row["anchors"] for row in answer.document] == [6, 6]
     assert project.ask(f"SELECT count(*) FROM target_executions WHERE sweep_id = '{oldest}'") == [(6,)]
+
+
+def with_notice(project: CliProject) -> None:
+    ends = ", gate: {min_pass_rate: 0.01}, notify: {on: [always], command: [sh, -c, 'cat > told.json']}}\n"
+    project.edit("eval-pipeline.yaml", "base: 3}}\n", "base: 3}" + ends)
+
+
+def test_an_anchor_whose_case_no_grader_can_grade_any_more_is_reported_and_the_sweep_ends(project: CliProject) -> None:
+    ((case,),) = project.ask("SELECT min(case_id) FROM anchor_scores")
+    strict = "assertions: [{name: strict, type: llm-grader, prompt: 'Is it fair?', temperature: 0.2}]"
+    project.edit("suites/asked.yaml", f"input: question {case[1:]}}}", f"input: question {case[1:]}, {strict}}}")
+    with_notice(project)
+
+    ran = project("run", "--sweep", "nightly")
+
+    text = " ".join(ran.text.split())
+    assert f"1 anchor is not graded: case '{case}' of asked cannot be graded: " in text
+    assert "anchors: 5 grades" in text
+    assert "GO gate of sweep nightly" in text
+    assert json.loads((project.root / "told.json").read_text())["decision"] == "GO"
+
+
+def test_a_sweep_ends_though_grades_of_its_anchors_cannot_be_stored(
+    project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise WarehouseError("no room")
+
+    with_notice(project)
+    monkeypatch.setattr("eval_pipeline.sweeps.judging.store_anchor_scores", refuse)
+
+    ran = project("run", "--sweep", "nightly")
+
+    assert "anchors are not graded: no room" in ran.err
+    notice = json.loads((project.root / "told.json").read_text())
+    assert (notice["decision"], notice["judge_drift"]) == ("GO", ["anchors are not graded: no room"])
 
 
 @pytest.mark.parametrize(
