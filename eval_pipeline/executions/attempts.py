@@ -10,9 +10,9 @@ import inspect
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ from eval_pipeline.executions.model import (
 )
 from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
 from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates
+from eval_pipeline.executions.stopwatch import Stopwatch, waiting
 from eval_pipeline.executions.threads import in_thread, is_interruption
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TARGET_CRASH, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
@@ -109,17 +110,6 @@ class AttemptEnvironment:
     gates: ProviderGates = NO_GATES
 
 
-class _Stopwatch:
-    """A clock without the time that calls of one attempt waited for their provider's limits."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self.stopped_s = 0.0
-
-    def __call__(self) -> float:
-        return self._monotonic() - self.stopped_s
-
-
 class Attempts:
     """Runs attempts with one runner's adapter and turns every outcome into a value."""
 
@@ -140,9 +130,10 @@ class Attempts:
         except TargetFailure as unprepared:
             state.attempts.append(attempt_record(self._clock.now(), 0.0, unprepared))
             return unprepared
-        started_at, stopwatch = self._clock.now(), _Stopwatch(self._clock.monotonic)
+        started_at, stopwatch = self._clock.now(), Stopwatch(self._clock.monotonic)
         started = stopwatch()
-        result = await self._try(state, stopwatch)
+        with stopwatch.running():
+            result = await self._try(state, stopwatch)
         duration_ms = (stopwatch() - started) * 1000
         failure = result if isinstance(result, TargetFailure) else None
         state.attempts.append(attempt_record(started_at, duration_ms, failure))
@@ -150,7 +141,8 @@ class Attempts:
 
     async def acquire_and_attempt(self, state: PlanState) -> RawExecution | TargetFailure:
         """Run one more attempt as soon as the concurrency limit allows."""
-        await self._limit.acquire()
+        with waiting():
+            await self._limit.acquire()
         try:
             return await self.attempt(state)
         finally:
@@ -205,7 +197,7 @@ class Attempts:
         except OSError as error:
             raise TargetFailure(WORKSPACE, f"the workspace cannot be created: {error}") from error
 
-    async def _try(self, state: PlanState, stopwatch: _Stopwatch) -> RawExecution | TargetFailure:
+    async def _try(self, state: PlanState, stopwatch: Stopwatch) -> RawExecution | TargetFailure:
         case, number = state.plan.case, len(state.attempts) + 1
         call = Call(
             plan=state.plan,
@@ -217,11 +209,11 @@ class Attempts:
             seed=state.plan.seed,
         )
         if not case.is_conversation or self._environment.conversations is None:
-            return await self._call(stopwatch, call)
+            return await self._call(call)
         return await self._converse(call, state, self._environment.conversations, stopwatch)
 
     async def _converse(
-        self, call: Call, state: PlanState, conversations: Conversations, stopwatch: _Stopwatch
+        self, call: Call, state: PlanState, conversations: Conversations, stopwatch: Stopwatch
     ) -> RawExecution | TargetFailure:
         """Hold the conversation, or go on with the one that an earlier attempt began.
 
@@ -233,17 +225,17 @@ class Attempts:
             state.talk = Talk.open(call, conversations, logged=first, keeps_state=stateful)
         before = len(state.talk.so_far)
         try:
-            return await converse(call, partial(self._call, stopwatch), conversations, stopwatch, state.talk)
+            return await converse(call, self._call, conversations, stopwatch, state.talk)
         finally:
             if len(state.talk.so_far) > before:
                 state.progress = len(state.attempts)
 
-    async def _call(self, stopwatch: _Stopwatch, call: Call) -> RawExecution | TargetFailure:
+    async def _call(self, call: Call) -> RawExecution | TargetFailure:
         """Call the target when its provider's turn comes, and count whether it refused. Each turn of a conversation is
         a call that counts."""
-        before = stopwatch()
-        async with self._environment.gates.turn(self._runner):
-            stopwatch.stopped_s += stopwatch() - before
+        async with AsyncExitStack() as stack:
+            with waiting():
+                await stack.enter_async_context(self._environment.gates.turn(self._runner))
             token = self._limit.record_start()
             result = await self._execute_timed(call)
         failure = result if isinstance(result, TargetFailure) else None

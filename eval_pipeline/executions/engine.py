@@ -304,9 +304,10 @@ class _LaneRun:
         """Return one result per plan, or None when the whole batch failed."""
         calls = [self._call(state) for state in states]
         await self._engine.acquire()
-        started_at, started = self._clock.now(), self._clock.monotonic()
         try:
-            results = await _execute_timed(execute_batch, calls)
+            async with self._engine.environment.gates.turn(self._lane.runner):
+                started_at, started = self._clock.now(), self._clock.monotonic()
+                results = await _execute_timed(execute_batch, calls)
         except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases then run one by one
             message = redact(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
             _LOG.warning("batch of runner '%s' failed: %s", self._lane.runner.name, message)

@@ -11,6 +11,7 @@ from eval_pipeline.executions.adapters import Adapter
 from eval_pipeline.executions.attempts import AttemptEnvironment, Attempts, Clock, PlanState
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.pauses import limit_of
+from eval_pipeline.executions.stopwatch import waiting
 
 
 class OnDemand:
@@ -41,7 +42,8 @@ class OnDemand:
             delay_s = self._attempts.delay_before_next(state, result)
             if delay_s is None:
                 return self._attempts.execution(state, result)
-            await asyncio.sleep(delay_s)
+            with waiting():
+                await asyncio.sleep(delay_s)
 
     async def close(self) -> None:
         """Close the adapter."""

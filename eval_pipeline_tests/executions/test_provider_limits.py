@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.attempts import AttemptEnvironment
-from eval_pipeline.executions.model import Execution, Runner
+from eval_pipeline.executions.conversations import Answer, Conversations, End, Exchange, Speech
+from eval_pipeline.executions.engine import Engine
+from eval_pipeline.executions.model import Execution, RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.pauses import NoPauses
-from eval_pipeline.executions.provider_limits import ProviderGates, ProviderLimit
+from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates, ProviderLimit
+from eval_pipeline.suites.model import Message
+from eval_pipeline.suites.simulation import ConversationLimits, SimulatedUser
 from eval_pipeline_tests.builders import a_case, a_plan, a_runner
-from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, refusal
+from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, Sink, lane, refusal
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 HOST = "api.example.com"
@@ -137,3 +143,73 @@ def test_a_pause_of_another_process_holds_back_calls_that_wait_for_their_turn() 
     run_virtually(main())
 
     assert [at for _, at in adapter.begun] == pytest.approx([0.0, 30.0, 30.1])
+
+
+class _PlayedUser:
+    """A user who speaks twice, each time as a simulator answers."""
+
+    def __init__(self, simulator: OnDemand, case: str) -> None:
+        self._simulator = simulator
+        self._case = case
+
+    async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
+        if len(so_far) == 2:
+            return End("user")
+        await self._simulator.execute(a_plan(a_case(f"{self._case}-{len(so_far)}"), self._simulator.runner))
+        return Speech((Message(role="user", content="go on"),))
+
+
+class _Batched(Simulated):
+    """Answers all of its cases in one call, which takes a second."""
+
+    batches = True
+
+    async def execute_batch(self, calls: list[Call]) -> list[RawExecution | TargetFailure]:
+        return [await self.execute(calls[0])] * len(calls)
+
+
+def test_a_batch_is_one_call_of_its_provider() -> None:
+    adapter, sink = _Batched(), Sink()
+    limits = {HOST: ProviderLimit(calls_per_minute=6)}
+
+    async def main() -> None:
+        engine = Engine(
+            sink=sink, folder_of=lambda plan: Path("nowhere"), clock=virtual_clock(), gates=ProviderGates(limits)
+        )
+        cases = [a_case("x"), a_case("y")]
+        await engine.carry_out(
+            [lane(called, adapter, [a_plan(case, called) for case in cases]) for called in (runner("a"), runner("b"))]
+        )
+
+    run_virtually(main())
+
+    assert [at for _, at in adapter.begun] == [0.0, 10.0]
+    assert [execution.duration_ms for execution in sink.kept] == [500.0] * 4, "waiting is no part of an answer's time"
+
+
+@pytest.mark.parametrize("limit", [ProviderLimit(calls_per_minute=1), None], ids=["its turn", "a slot and a retry"])
+def test_the_waiting_of_a_simulator_is_no_part_of_a_conversation_s_time(limit: ProviderLimit | None) -> None:
+    """Four conversations whose simulator answers in a second, and waits for minutes."""
+    user = SimulatedUser(limits=ConversationLimits(seconds=10))
+    gates = ProviderGates({HOST: limit} if limit is not None else {})
+    environment = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"), gates=gates)
+    refused = iter([refusal(100.0)] if limit is None else [])
+    executions: list[Execution] = []
+
+    async def main() -> None:
+        simulator = OnDemand(
+            runner("user"), Simulated(lambda call: next(refused, 1.0)), environment, virtual_clock(), concurrency=1
+        )
+        conversations = Conversations(
+            speaker=lambda call: _PlayedUser(simulator, call.plan.case.id),
+            answer=lambda plan, raw: Answer(str(raw.payload["output"])),
+        )
+        spoken_with = replace(environment, gates=NO_GATES, conversations=conversations)
+        agent = OnDemand(runner("agent", "elsewhere.example.com"), Simulated(), spoken_with, virtual_clock())
+        plans = [a_plan(a_case(f"c{number}", user=user), agent.runner) for number in range(4)]
+        executions.extend(await asyncio.gather(*map(agent.execute, plans)))
+
+    run_virtually(main())
+
+    assert [execution.failure_class for execution in executions] == [None] * 4
+    assert [execution.duration_ms for execution in executions] == pytest.approx([4_000.0] * 4)
