@@ -80,7 +80,9 @@ JUDGE_DRIFT = (
         SELECT *, CASE WHEN anchors >= {FEWEST_UNITS} THEN {_MARGIN} END AS margin
         FROM (SELECT *, {_QUANTILE} AS quantile FROM sums))
     SELECT sweep_name, suite, evaluator, judged_at, judging_id, grader, model, grader_revision, anchors, left_out,
-           mean_score, center, greatest(0.0, center - margin) AS low, least(1.0, center + margin) AS high,
+           mean_score, center,
+           CASE WHEN margin IS NOT NULL THEN greatest(0.0, center - margin) END AS low,
+           CASE WHEN margin IS NOT NULL THEN least(1.0, center + margin) END AS high,
            mean_score - center AS difference, abs(mean_score - center) > margin + 1e-9 AS beyond,
            pass_rate, base_pass_rate, flipped, cost_usd,
            row_number() OVER (PARTITION BY sweep_name, suite, evaluator ORDER BY judged_at DESC, judging_id DESC) = 1

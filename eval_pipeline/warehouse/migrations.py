@@ -266,6 +266,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(31, "grades of anchors", tuple(table_statements([BY_NAME["anchor_scores"]]))),
     Migration(32, "what stale pairs need", ()),
     Migration(33, "whether cases of pairs are clustered", tuple(_added(_ADDED_IN_33))),
+    Migration(34, "control limits of judges that are unknown", ()),
 )
 
 

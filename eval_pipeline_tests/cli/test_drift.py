@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.leaderboards.show import UNKNOWN
 from eval_pipeline_tests.cli.sample_project import CliProject
 
 JUDGE = """\
@@ -136,6 +137,22 @@ def test_a_judge_that_is_down_has_no_grade_and_no_limit(project: CliProject) -> 
 
     (row,) = answer.document
     assert (answer.code, row["anchors"], row["left_out"], row["mean_score"], row["beyond"]) == (0, 0, 6, None, None)
+    assert (row["low"], row["high"]) == (None, None)
+
+
+def test_one_anchor_has_a_mean_and_no_limits(project: CliProject) -> None:
+    ((case,),) = project.ask("SELECT min(case_id) FROM anchor_scores")
+    others = [line for line in TESTS.splitlines(keepends=True) if f"id: {case}," not in line]
+    for line in others:
+        project.edit("suites/asked.yaml", line, "")
+
+    project("drift", "nightly", "--judge")
+
+    ((anchors, center, low, high, beyond),) = project.ask("SELECT anchors, center, low, high, beyond FROM judge_drift")
+    assert (anchors, center, low, high, beyond) == (1, pytest.approx(0.8, abs=0.03), None, None, None)
+    (line,) = (each for each in project("drift").out.splitlines() if "asked" in each)
+    assert " to " not in line
+    assert UNKNOWN in line
 
 
 def test_chosen_anew_anchors_begin_with_base_grades(project: CliProject) -> None:
