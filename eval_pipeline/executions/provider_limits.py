@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from eval_pipeline.errors import did_you_mean
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.pauses import NO_PAUSES, Pauses, provider_of
@@ -62,6 +63,20 @@ class ProviderGates:
 
 
 NO_GATES = ProviderGates()
+
+
+def unmatched_limits(limits: Iterable[str], runners: Iterable[Runner]) -> Iterator[str]:
+    """Yield a warning for each limit of a provider that no runner has, with the nearest one that a runner has."""
+    used = list(runners)
+    names = dict.fromkeys([*map(provider_of, used), *(runner.adapter for runner in used)])
+    hosts = {name.rpartition(":")[0]: name for name in names if ":" in name}
+    for limit in limits:
+        if limit not in names:
+            guess = f"; did you mean '{hosts[limit]}'?" if limit in hosts else did_you_mean(limit, names)
+            yield (
+                f"`defaults.providers` in eval-pipeline.yaml limits '{limit}', which is the provider of no usable "
+                f"runner: a host (with its port, if the address has one) or an adapter{guess}"
+            )
 
 
 class _Gate:

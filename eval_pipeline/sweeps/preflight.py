@@ -4,13 +4,15 @@ their budgets can hold."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import pair_cases
+from eval_pipeline.executions.provider_limits import unmatched_limits
 from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.executions.tool_sets import TOOL_MODE, in_mode, unknown_mocks
 from eval_pipeline.llm.reading import mapping
@@ -95,10 +97,21 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             if grades_itself(pair.runner, grader):
                 self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
     warnings = [self_grading(*names, suites) for names, suites in self_graded.items()]
+    warnings += _unmatched_limits(session, options)
     if not any(_has_others(pair, ungraded.get(pair.name, ()), options) for pair in pairs if pair.name not in errors):
         errors = {name: next(iter(cases.values())) for name, cases in ungraded.items()} | errors
         ungraded = {}
     return Preflight(errors, warnings, frozenset(unlimited), ungraded, invalid)
+
+
+def _unmatched_limits(session: ProjectSession, options: SweepOptions) -> list[str]:
+    """Return warnings about limits of providers that limit nothing; none where the runners are not all known."""
+    if not options.defaults.providers:
+        return []
+    with suppress(EvalPipelineError):  # reported where the runners are needed
+        usable = (runner for runner in session.all_runners() if not isinstance(runner, UnusableRunner))
+        return list(unmatched_limits(options.defaults.providers, usable))
+    return []
 
 
 def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:

@@ -131,6 +131,15 @@ class ProjectSession:
         found = self.registry.everywhere(folders)
         return list(found.values()) or list(self.registry.at().values())
 
+    def all_runners(self) -> Iterator[Runner]:
+        """Yield the runners of the project and beside any of its suites, loaded or not; several may have one name.
+
+        Raises InputErrors for runners files that cannot be read, and InputError when there is no runner at all.
+        """
+        loaded = (ready.suite.path for ready in self.suites.values())
+        for folder in {path.parent for path in (*self._project_files(), *loaded)}:
+            yield from self.registry.at(folder).values()
+
     def suite(self, name: str) -> ValidatedSuite:
         """Return a suite by name, loaded if it is not yet. Raises UnknownName."""
         if name not in self.suites:

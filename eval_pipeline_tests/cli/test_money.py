@@ -144,6 +144,18 @@ def test_a_model_that_grades_itself_is_a_warning_in_the_log_of_a_dagster_run(
     assert SELF_GRADING in log
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_limit_of_a_provider_that_no_runner_has_is_a_warning(paid: ProjectFolder, command: str) -> None:
+    write_defaults(paid, {"providers": {"pyhton": {"concurrency": 2}, "python": {"concurrency": 2}}})
+
+    answer = command_line(paid, command)
+
+    message = " ".join(answer.err.split())
+    assert "limits 'pyhton', which is the provider of no usable runner" in message
+    assert "did you mean 'python'?" in message
+    assert "limits 'python'" not in message
+
+
 # Limits of calls and tokens
 
 

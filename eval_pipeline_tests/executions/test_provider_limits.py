@@ -16,7 +16,7 @@ from eval_pipeline.executions.engine import Engine
 from eval_pipeline.executions.model import Execution, RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.pauses import NoPauses
-from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates, ProviderLimit
+from eval_pipeline.executions.provider_limits import NO_GATES, ProviderGates, ProviderLimit, unmatched_limits
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.simulation import ConversationLimits, SimulatedUser
 from eval_pipeline_tests.builders import a_case, a_plan, a_runner
@@ -213,3 +213,21 @@ def test_the_waiting_of_a_simulator_is_no_part_of_a_conversation_s_time(limit: P
 
     assert [execution.failure_class for execution in executions] == [None] * 4
     assert [execution.duration_ms for execution in executions] == pytest.approx([4_000.0] * 4)
+
+
+@pytest.mark.parametrize(
+    ("limit", "guess"),
+    [
+        ("api.exmaple.com", "; did you mean 'api.example.com'?"),
+        ("10.0.0.7", "; did you mean '10.0.0.7:8000'?"),
+        ("codx", "; did you mean 'codex'?"),
+        ("unlike-any", ""),
+    ],
+)
+def test_a_limit_of_no_runner_s_provider_is_a_warning_with_the_nearest_one(limit: str, guess: str) -> None:
+    runners = [runner("a"), runner("b", "10.0.0.7:8000"), a_runner("c", "codex")]
+
+    (warning,) = unmatched_limits([HOST, limit, "10.0.0.7:8000", "codex", "chat"], runners)
+
+    assert f"'{limit}', which is the provider of no usable runner" in warning
+    assert warning.endswith(f"an adapter{guess}")
