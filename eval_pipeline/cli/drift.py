@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from eval_pipeline.sweeps.judging import Judging, judge_anchors
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep_ends import AnchorsEnd
-from eval_pipeline.warehouse.anchors import drift_rows, drifted
+from eval_pipeline.warehouse.anchors import drift_rows, flagged
 
 BEYOND, NOTHING = 1, 3
 _HEAD = ("suite", "evaluator", "judged at", "mean", "limits", "base", "beyond", "flipped", "anchors", "grader", "cost")
@@ -38,34 +38,41 @@ def drift_command(
 
     The anchors of a sweep are graded again whenever a run of it has ended, and with --judge. A mean grade beyond three
     standard errors of its first grades is marked: the grader is not what it was. Exit codes: 0 within limits; 1 the
-    newest grading of an evaluator is beyond; 3 nothing was graded.
+    newest grading of an evaluator is beyond; 3 nothing was graded, or too little for limits.
     """
     session = ProjectSession(open_project(project, data))
     if sweep is not None:
         named_sweep(session.project, sweep)
-    if judge or choose_anew:
-        _judge(session, sweep, choose_anew)
+    graded = _judge(session, sweep, choose_anew) if judge or choose_anew else None
     with session.warehouse.published() as connection:
         rows = drift_rows(connection, sweep)
-    beyond = drifted(rows)
     if as_json:
         echo_json(rows)
     elif rows:
         _show(table_console(), rows)
     if not rows:
         echo("nothing was graded again yet: set anchors of a sweep in the project file, and run it", err=True)
-    for row in beyond if not as_json else ():
+    for row in flagged(rows):
         print_line(message_console(), drift_line(row), mark="judge drift:", style="yellow")
-    sys.exit(BEYOND if beyond else 0 if rows else NOTHING)
+    sys.exit(NOTHING if graded == 0 else _exit_code([row["beyond"] for row in rows if row["newest"]]))
 
 
-def _judge(session: ProjectSession, sweep: str | None, choose_anew: bool) -> None:
+def _exit_code(beyond: Collection[bool | None]) -> int:
+    """Return the exit code of the newest gradings, each of which is beyond its limits, is not, or has none (None)."""
+    if any(beyond):
+        return BEYOND
+    return NOTHING if None in beyond or not beyond else 0
+
+
+def _judge(session: ProjectSession, sweep: str | None, choose_anew: bool) -> int:
+    """Grade the anchors of a sweep again, and return the number of grades."""
     if sweep is None:
         raise InputError("--judge needs the name of a sweep with anchors")
     judging = judge_anchors(session, sweep, choose_anew=choose_anew)
     if judging is None:
         raise InputError(f"the sweep '{sweep}' has no anchors, or nothing is stored: see sweeps.{sweep}.anchors")
     show_judging(message_console(), judging)
+    return judging.grades
 
 
 def show_anchors(console: Console, anchors: AnchorsEnd) -> None:

@@ -22,7 +22,7 @@ from eval_pipeline.leaderboards.repetitions import Reliability, reliability
 from eval_pipeline.leaderboards.show import amount, drift_line, interval, percent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
-from eval_pipeline.warehouse.anchors import drift_rows, drifted
+from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.selections import read_attempts, read_scores, select
 from eval_pipeline.warehouse.store import Connection
@@ -77,7 +77,7 @@ def leaderboard_command(
             _show_boards(boards, as_json)
             return
         newest = board is None and as_of is None
-        beyond = drifted(drift_rows(connection)) if newest else []
+        flags = flagged(drift_rows(connection)) if newest else []
         board = board_of(connection, board, as_of)
         standings = _standings(connection, board, [str(row[0]) for row in boards])
     if suites:
@@ -91,7 +91,7 @@ def leaderboard_command(
         sys.exit(3)
     else:
         print_boards(table_console(), standings)
-        for row in beyond:
+        for row in flags:
             if not suites or row["suite"] in suites:
                 print_line(table_console(), drift_line(row), mark="judge drift:", style="yellow")
 

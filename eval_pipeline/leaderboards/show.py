@@ -65,8 +65,11 @@ def money(value: float | None) -> str:
 
 
 def drift_line(row: Mapping[str, Any]) -> str:
-    """Return in words that a judge is beyond its control limits, from a row of `judge_drift`."""
+    """Return in words that a judge is beyond its control limits, or has none, from a row of `judge_drift`."""
     grader = f" by {row['grader']}" if row["grader"] else ""
+    if row["beyond"] is None:
+        of_all = f"{row['anchors']} of {counted(row['anchors'] + row['left_out'], 'anchor')}"
+        return f"{row['suite']}, {row['evaluator']}{grader}: not measured, {of_all} graded and with base grades"
     limits = f"{amount(row['low'], 3)} to {amount(row['high'], 3)}"
     return (
         f"{row['suite']}, {row['evaluator']}{grader}: the mean grade of {counted(row['anchors'], 'anchor')} is"

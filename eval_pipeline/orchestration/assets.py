@@ -28,7 +28,7 @@ from eval_pipeline.orchestration.sweep_step import carry_out, end_named, or_fail
 from eval_pipeline.orchestration.versions import CODE_VERSION, EVALUATORS, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.options import EVALUATE
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.warehouse.anchors import drift_rows, drifted
+from eval_pipeline.warehouse.anchors import drift_rows, flagged
 
 GROUP = "evaluation"
 GATE_TAG = "eval_pipeline/gate"
@@ -174,7 +174,7 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
         standings = session.store.update_leaderboards()
         session.warehouse.publish()
         with session.warehouse.published() as connection:
-            drift = [drift_line(row) for row in drifted(drift_rows(connection))]
+            drift = [drift_line(row) for row in flagged(drift_rows(connection))]
         return dg.MaterializeResult(metadata=board_metadata(standings, drift))
 
     return leaderboards

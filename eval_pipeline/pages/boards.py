@@ -11,7 +11,7 @@ import polars as pl
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_remarks, board_rows, drift_line, ranks_legend
 from eval_pipeline.statistics.groups import indistinguishable
 from eval_pipeline.statistics.ranks import tests_of_sums
-from eval_pipeline.warehouse.anchors import drift_rows, drifted
+from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweeps
 from eval_pipeline.warehouse.page_queries import board_differences, board_history, changes, current_failures
 from eval_pipeline.warehouse.queries import published_boards, published_standings
@@ -45,7 +45,7 @@ def board_document(connection: Connection, board_id: str | None = None) -> dict[
         "failures": current_failures(connection),
         "changes": changes_document(connection),
         "history": board_history(connection, BOARDS_OF_TREND),
-        "judge_drift": [drift_line(row) for row in drifted(drift_rows(connection))] if board_id is None else [],
+        "judge_drift": [drift_line(row) for row in flagged(drift_rows(connection))] if board_id is None else [],
     }
 
 

@@ -19,7 +19,7 @@ class Notify(BaseModel):
     on: list[Event] = Field(
         default=["failed-gate", "error"],
         description="Of which ends: a gate that is NO-GO or INCONCLUSIVE, a sweep that did not succeed,"
-        " a judge beyond its control limits, or all",
+        " a judge beyond its control limits or not measured, or all",
     )
     command: list[str] | None = Field(
         default=None,

@@ -17,7 +17,7 @@ from eval_pipeline.sweeps.judging import Judging, judge_anchors
 from eval_pipeline.sweeps.named_pairs import expected_pairs, unreadable_suites
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.warehouse.anchors import drift_rows, drifted
+from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
@@ -97,8 +97,8 @@ def _results(connection: Connection, sweep_id: str, session: ProjectSession) -> 
 
 @dataclass(frozen=True, slots=True)
 class AnchorsEnd:
-    """The anchors of a sweep at its end: the new grading, the judges beyond their control limits, and why one of both
-    is missing."""
+    """The anchors of a sweep at its end: the new grading, the judges beyond their control limits or not measured,
+    and why one of both is missing."""
 
     judging: Judging | None = None
     drift: Sequence[str] = ()
@@ -135,12 +135,12 @@ def _text_of(error: Exception) -> str:
 
 
 def _drift_of(session: ProjectSession, name: str) -> list[str]:
-    """Return what is beyond control limits of the anchors of a sweep; nothing where it has none."""
+    """Return which judges of a sweep's anchors are beyond control limits or not measured; nothing without anchors."""
     if named_sweep(session.project, name).anchors is None:
         return []
     try:
         with session.warehouse.published() as connection:
-            return [drift_line(row) for row in drifted(drift_rows(connection, name))]
+            return [drift_line(row) for row in flagged(drift_rows(connection, name))]
     except NoResults:
         return []
 

@@ -87,6 +87,6 @@ def drift_rows(connection: Connection, sweep_name: str | None = None) -> list[Ro
     return [row for row in rows if sweep_name in (None, row["sweep_name"])]
 
 
-def drifted(rows: Iterable[Row]) -> list[Row]:
-    """Return the newest gradings that are beyond their control limits."""
-    return [row for row in rows if row["newest"] and row["beyond"]]
+def flagged(rows: Iterable[Row]) -> list[Row]:
+    """Return the newest gradings that are beyond their control limits, or so incomplete that there are no limits."""
+    return [row for row in rows if row["newest"] and (row["beyond"] or (row["beyond"] is None and row["left_out"]))]

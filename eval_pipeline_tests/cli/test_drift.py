@@ -136,8 +136,22 @@ def test_a_judge_that_is_down_has_no_grade_and_no_limit(project: CliProject) -> 
     answer = project("drift", "nightly", "--judge", "--json")
 
     (row,) = answer.document
-    assert (answer.code, row["anchors"], row["left_out"], row["mean_score"], row["beyond"]) == (0, 0, 6, None, None)
+    assert (answer.code, row["anchors"], row["left_out"], row["mean_score"], row["beyond"]) == (3, 0, 6, None, None)
     assert (row["low"], row["high"]) == (None, None)
+    line = "judge drift: asked, fair by judge: not measured, 0 of 6 anchors graded and with base grades"
+    for shown in (answer.err, project("drift", "nightly").err, project("leaderboard").out):
+        assert line in " ".join(shown.split())
+    assert project("drift", "nightly").code == 3
+
+
+def test_a_sweep_whose_judge_is_down_sends_that_it_was_not_measured(project: CliProject) -> None:
+    with_notice(project)
+    project.write("down", "")
+
+    project("run", "--sweep", "nightly", "--quiet")
+
+    (line,) = json.loads((project.root / "told.json").read_text())["judge_drift"]
+    assert "fair by judge: not measured" in line
 
 
 def test_one_anchor_has_a_mean_and_no_limits(project: CliProject) -> None:
@@ -146,7 +160,7 @@ def test_one_anchor_has_a_mean_and_no_limits(project: CliProject) -> None:
     for line in others:
         project.edit("suites/asked.yaml", line, "")
 
-    project("drift", "nightly", "--judge")
+    assert project("drift", "nightly", "--judge").code == 3
 
     ((anchors, center, low, high, beyond),) = project.ask("SELECT anchors, center, low, high, beyond FROM judge_drift")
     assert (anchors, center, low, high, beyond) == (1, pytest.approx(0.8, abs=0.03), None, None, None)
