@@ -1,8 +1,8 @@
 """Plain asserts of a Python suite that report what they compared: `assert x == y` fails with the values of both.
 
-The modules of the suite's folder are compiled with their asserts rewritten: each part of a condition is evaluated once,
-as it is written, and kept under a name until the assert is over; only a failure makes a text of them. An assert with a
-message of its own, and one outside of a function, stay as they are.
+The modules of the suite's folder are compiled with their asserts rewritten: each part of a condition is evaluated at
+most once, as it is written, and kept under a name until the assert is over; only a failure makes a text of them. An
+assert with a message of its own, and one outside of a function, stay as they are.
 """
 
 from __future__ import annotations
@@ -102,17 +102,25 @@ class _Finder:
 def assertion_failed(fixed: tuple[str, str | None, Sequence[str]], sides: Any, *values: Any) -> AssertionError:
     """Return the failure of a plain assert: its condition, the values of its parts, and what `_hint` returns of the
     sides of its comparison. `fixed` are the condition, the comparison and the text of each part."""
+    failed = f"assertion failed: {cut(fixed[0], _LONGEST_CONDITION)}"
+    try:
+        return AssertionError(". ".join([failed, *_explanation(fixed, sides, values)]))
+    except (Exception, SystemExit):  # noqa: BLE001 — the boundary to the user's values: the assert failed all the same
+        return AssertionError(failed)
+
+
+def _explanation(fixed: tuple[str, str | None, Sequence[str]], sides: Any, values: Sequence[Any]) -> Iterator[str]:
     condition, compared, texts = fixed
-    parts = [f"assertion failed: {cut(condition, _LONGEST_CONDITION)}"]
     observed = [
         f"{text} = {shown_value(value)}"
         for text, value in zip(texts, values, strict=True)
         if not isinstance(value, _NOT_SHOWN) and not (text == condition and value is False)
     ]
-    parts += [f"Observed: {', '.join(observed[:_MOST_VALUES])}"] if observed else []
+    if observed:
+        yield f"Observed: {', '.join(observed[:_MOST_VALUES])}"
     hint = _hint(compared, *sides) if compared is not None else None
-    parts += [hint] if hint is not None else []
-    return AssertionError(". ".join(parts))
+    if hint is not None:
+        yield hint
 
 
 def _hint(compared: str, left: Any, right: Any) -> str | None:
@@ -172,15 +180,20 @@ class _Rewriter:
         if not in_function or node.msg is not None:
             return [node]
         both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-        return [self._checked(test, node) for test in (node.test.values if both else [node.test])]  # type: ignore[attr-defined]
+        tests: Sequence[ast.expr] = node.test.values if both else [node.test]  # type: ignore[attr-defined]
+        return [new for test in tests for new in self._checked(test, node)]
 
-    def _checked(self, test: ast.expr, node: ast.Assert) -> ast.If:
-        """Return `if not test: raise assertion_failed(…)` for one condition of an assert."""
+    def _checked(self, test: ast.expr, node: ast.Assert) -> list[ast.stmt]:
+        """Return `if not test: raise assertion_failed(…)` for one condition of an assert.
+
+        Where not every part may be evaluated, all names get a value before: one that is never shown.
+        """
         condition, at = self._text(test), _place_of(node)
         parts: _Parts = []
+        evaluates_all = _evaluates_all(test)
         kept = self._kept_of(test, parts)
         compared, sides = None, list[ast.expr]()
-        if isinstance(kept, ast.Compare):
+        if isinstance(kept, ast.Compare) and evaluates_all:
             compared, sides = type(kept.ops[0]).__name__, [_again(kept.left), _again(kept.comparators[0])]
         fixed: Any = (condition, compared, tuple(text for text, _ in parts))
         compared_sides = ast.Tuple(sides, _LOAD, **at)
@@ -188,29 +201,34 @@ class _Rewriter:
         failure = ast.Call(
             ast.Name(_FAILED, _LOAD, **at), [ast.Constant(fixed, **at), compared_sides, *values], [], **at
         )
-        return ast.If(ast.UnaryOp(ast.Not(), kept, **at), [ast.Raise(failure, **at)], [], **at)
+        check = ast.If(ast.UnaryOp(ast.Not(), kept, **at), [ast.Raise(failure, **at)], [], **at)
+        if evaluates_all or not parts:
+            return [check]
+        names: list[ast.expr] = [ast.Name(name, ast.Store(), **at) for _, name in parts]
+        return [ast.Assign(names, ast.Name(_FAILED, _LOAD, **at), **at), check]
 
     def _kept_of(self, test: ast.expr, parts: _Parts) -> ast.expr:
-        """Keep the parts of a condition that are evaluated whenever it is false."""
+        """Keep the parts of a condition, also those that are evaluated only by the values of others."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test.operand = self._kept_of(test.operand, parts)
-            return test
-        if isinstance(test, ast.Compare):
+        elif isinstance(test, ast.Compare):
             test.left = self._kept(test.left, parts)
-            test.comparators[0] = self._kept(test.comparators[0], parts)
-            return test
-        if isinstance(test, ast.BoolOp):  # after a false `or` each of its operands was evaluated, after an `and` not
-            if isinstance(test.op, ast.Or):
-                test.values = [self._kept_of(value, parts) for value in test.values]
-            return test
-        return self._kept(test, parts)
+            test.comparators = [self._kept(value, parts) for value in test.comparators]
+        elif isinstance(test, ast.BoolOp):
+            test.values = [self._kept_of(value, parts) for value in test.values]
+        elif isinstance(test, ast.IfExp):
+            test.test = self._kept_of(test.test, parts)
+            test.body, test.orelse = self._kept_of(test.body, parts), self._kept_of(test.orelse, parts)
+        else:
+            return self._kept(test, parts)
+        return test
 
     def _kept(self, node: ast.expr, parts: _Parts, depth: int = 0) -> ast.expr:
         """Return an expression that keeps its value and those of its arguments."""
-        if _is_literal(node) or isinstance(node, ast.NamedExpr | ast.Starred | ast.Lambda | ast.GeneratorExp):
+        if _is_literal(node) or isinstance(node, ast.Starred | ast.Lambda | ast.GeneratorExp):
             return node
         place = len(parts)
-        text = self._text(node)
+        text = self._text(node.target if isinstance(node, ast.NamedExpr) else node)
         if isinstance(node, ast.Call) and depth < _DEEP:
             if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
                 node.func.value = self._kept(node.func.value, parts, depth + 1)
@@ -238,6 +256,13 @@ def _place_of(node: ast.stmt | ast.expr) -> dict[str, Any]:
         "end_lineno": node.end_lineno,
         "end_col_offset": node.end_col_offset,
     }
+
+
+def _evaluates_all(test: ast.expr) -> bool:
+    """Return whether no part of a condition decides whether another one is evaluated."""
+    while isinstance(test, ast.UnaryOp):
+        test = test.operand
+    return not isinstance(test, ast.BoolOp | ast.IfExp) and (not isinstance(test, ast.Compare) or len(test.ops) == 1)
 
 
 def _again(node: ast.expr) -> ast.expr:
