@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
-from eval_pipeline.scores.evaluate import EVALUATORS, bind, build, evaluate_with
+from eval_pipeline.scores.evaluate import EVALUATORS, BoundEvaluator, bind, build, evaluate_with, spec_key
 from eval_pipeline.scores.grader_client import FakeGraderClient, GraderReply
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, Message
@@ -238,6 +238,44 @@ def test_editing_a_prompt_file_makes_its_scores_new(tmp_path: Path) -> None:
     file.write_text("{{ output }}!", encoding="utf-8")
 
     assert bind(spec, a_case(), tmp_path).key != before
+
+
+PRINTS_PROMPT = {"command": ["cat", "prompt.txt"]}
+READS_SHEETS = [{"type": "xlsx", "command": ["cat", "sheet.txt"]}]
+
+
+@pytest.mark.parametrize("type_", ["llm-grader", "agent-rubric"])
+@pytest.mark.parametrize(
+    ("config", "files"),
+    [
+        ({}, []),
+        ({"preprocessors": READS_SHEETS}, ["sheet.txt"]),
+        ({"prompt": "file://prompt.txt", "preprocessors": READS_SHEETS}, ["file://prompt.txt", "sheet.txt"]),
+        ({"prompt": PRINTS_PROMPT}, ["prompt.txt"]),
+        ({"prompt": PRINTS_PROMPT, "preprocessors": []}, ["prompt.txt"]),
+    ],
+)
+def test_grades_keep_their_identity_whose_prompt_is_as_in_version_1(
+    tmp_path: Path, type_: str, config: dict[str, Any], files: list[str]
+) -> None:
+    bound = _bound_beside_files(tmp_path, type_, config)
+
+    assert (bound.evaluator.version, sorted(bound.content)) == ("1", sorted(["grader ", *files]))
+
+
+@pytest.mark.parametrize("type_", ["llm-grader", "agent-rubric"])
+def test_a_program_that_prints_the_prompt_for_preprocessed_files_makes_scores_new(tmp_path: Path, type_: str) -> None:
+    bound = _bound_beside_files(tmp_path, type_, {"prompt": PRINTS_PROMPT, "preprocessors": READS_SHEETS})
+    in_version_1 = {name: bound.content[name] for name in ("prompt.txt", "sheet.txt", "grader ")}
+
+    assert bound.score_key != replace(bound, content=in_version_1).score_key
+    assert bound.key != spec_key(bound.spec, bound.evaluator, a_case(), in_version_1)
+
+
+def _bound_beside_files(folder: Path, type_: str, config: dict[str, Any]) -> BoundEvaluator:
+    for name in ("prompt.txt", "sheet.txt"):
+        (folder / name).write_text("{{ output }}", encoding="utf-8")
+    return bind(an_evaluator(type_, **config), a_case(), folder)
 
 
 PROGRAM = """

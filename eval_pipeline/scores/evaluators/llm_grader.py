@@ -35,6 +35,8 @@ from eval_pipeline.scores.programs.command import argv_of, command_content
 from eval_pipeline.scores.programs.reply import OnError, failure_outcome
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
+_MESSAGES_AS_THEY_WERE = {"messages of the prompt's program": "as they were"}
+"""In the content of graders whose program got other messages in version 1, which stays that of all others' grades."""
 _PROGRAM_FIELDS = {"command", "config", "payload", "usual_payload", "on_error"}
 _BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
 
@@ -93,7 +95,9 @@ class LlmGrader(GraderArguments):
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the prompt's file, or of the files that its program names, and of preprocessors."""
-        return {**self._prompt_content(folder), **programs_content(self.preprocessors, folder)}
+        content = {**self._prompt_content(folder), **programs_content(self.preprocessors, folder)}
+        both = isinstance(self.prompt, Mapping) and self.preprocessors
+        return {**content, **_MESSAGES_AS_THEY_WERE} if both else content
 
     def _prompt_content(self, folder: Path) -> Mapping[str, str]:
         if isinstance(self.prompt, Mapping):
