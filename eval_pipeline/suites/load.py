@@ -21,7 +21,8 @@ from eval_pipeline.suites.folder_suites import joined_by_folder
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.names import default_name, with_unique_names
 
-_HEAD = 65_536
+HEAD = 65_536
+"""Characters of a file that `recognizes` is given."""
 _BY_ZEROS = {
     b"\1\0\1\0": "utf-16-le",
     b"\0\1\0\1": "utf-16-be",
@@ -122,7 +123,7 @@ def _format_for(path: Path, head: str) -> Format:
             f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", SourceLocation(show_path(path))
         )
     recognized = (format_ for format_ in candidates if format_.recognizes(path, head))
-    late = (format_ for format_ in candidates if len(head) == _HEAD and _recognizes(format_, path))
+    late = (format_ for format_ in candidates if len(head) == HEAD and _recognizes(format_, path))
     return next(chain(recognized, late), candidates[0])
 
 
@@ -235,7 +236,7 @@ def _recognizes(format_: Format, path: Path) -> bool:
     if head is None or format_.recognizes(path, head):
         return head is not None
     whole = getattr(format_, "recognizes_text", None)
-    if whole is None or len(head) < _HEAD:
+    if whole is None or len(head) < HEAD:
         return False
     return bool(whole(path, _text(path, only_first_line=isinstance(format_, LineFormat)) or ""))
 
@@ -290,7 +291,7 @@ def _head(path: Path) -> str | None:
     try:
         require_regular_file(path)
         with path.open("r", encoding=_encoding(path), errors="replace") as file:
-            return file.read(_HEAD)
+            return file.read(HEAD)
     except OSError:
         return None
 

@@ -1,14 +1,15 @@
 """skillgym's suites, in Python: a module that defines `suite`, a list or a mapping of `Case`.
 
-A module is recognized by its syntax tree, never by running it. It is loaded in a worker process with a time limit;
-only descriptions of its cases come back, its functions stay there.
+A module is recognized by its syntax tree, never by running it; one that makes cases but no `suite`, or that is no
+Python, is taken for a broken suite, unless a suite imports it. It is loaded in a worker process with a time limit; only
+descriptions of its cases come back, its functions stay there.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,21 @@ from typing import Any
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.function_calls import FunctionError, TooMuchReturned, WorkerDied
 from eval_pipeline.formats.skillgym.workspaces import read_workspace
-from eval_pipeline.parsing.imports import import_fingerprints, import_roots
+from eval_pipeline.parsing.imports import import_fingerprints, import_roots, imported_files
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluators.python_check import module_call, module_pool
 from eval_pipeline.suites.case_list import case_list
-from eval_pipeline.suites.load import FORMATS, LoadOptions
+from eval_pipeline.suites.load import FORMATS, HEAD, LoadOptions
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, content_revision
 from eval_pipeline.suites.names import category_of, default_name
 
 LOAD_LIMIT_S = 60.0
 """How long loading a module may take."""
 _MENTIONS = re.compile(r"^(\s*suite\b|.*\bimport\b.*\bsuite\b|.*\bas suite\b)", re.MULTILINE)
+_IMPORT_LINE = re.compile(r"^(from|import)\s+eval_pipeline\b", re.MULTILINE)
+_NAMES_CASE = re.compile(r"\bCase\b")
 _OURS = "eval_pipeline"
+_CASE = "Case"
 _UNKNOWN_ARGUMENT = re.compile(r"Case\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 _ARGUMENTS = ("id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure",
               "check", "metadata", "runners", "repetitions", "on_failure", "criteria", "should_trigger", "evaluators",
@@ -41,17 +45,16 @@ class PythonSuites:
     suffixes: tuple[str, ...] = (".py",)
 
     def recognizes(self, path: Path, head: str) -> bool:
-        return self.recognizes_text(path, head)
+        return self.recognizes_text(path, head) if len(head) < HEAD else _defines_suite(head)
 
     def recognizes_text(self, path: Path, text: str) -> bool:
-        """Return whether a whole module defines `suite` and imports ours."""
-        if _OURS not in text or not _MENTIONS.search(text):
-            return False
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-        return "suite" in set(_bound_names(tree.body)) and any(map(_imports_ours, ast.walk(tree)))
+        """Return whether a whole module imports ours, and defines `suite` or seems to be meant to."""
+        return _defines_suite(text) or _seems_a_suite(text)
+
+    def mentions(self, path: Path, text: str) -> set[Path]:
+        """Return the modules that a suite imports and that define no `suite`: they make cases for it."""
+        imported = imported_files(path, import_roots(path.parent))
+        return {file for file in imported if not _defines_suite(_read(file))}
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         shown = show_path(path)
@@ -72,6 +75,52 @@ class PythonSuites:
             category=category_of(shown),
             metadata={"snapshots": described["snapshots"]} if described.get("snapshots") else {},
         )
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _parsed(text: str) -> ast.Module | None:
+    """Return the syntax tree of a module; None for a text that is no Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _defines_suite(text: str) -> bool:
+    """Return whether a module imports ours and defines `suite`."""
+    tree = _parsed(text) if _OURS in text and _MENTIONS.search(text) else None
+    return tree is not None and "suite" in set(_bound_names(tree.body)) and any(map(_imports_ours, ast.walk(tree)))
+
+
+def _seems_a_suite(text: str) -> bool:
+    """Return whether a module makes cases; of one that is no Python, whether its text looks like a suite."""
+    if _OURS not in text or not (_NAMES_CASE.search(text) or _MENTIONS.search(text)):
+        return False
+    tree = _parsed(text)
+    if tree is None:
+        return _IMPORT_LINE.search(text) is not None
+    nodes = list(ast.walk(tree))
+    names = set(_names_of_case(filter(_imports_ours, nodes)))
+    return any(isinstance(node, ast.Call) and _calls(node.func, names) for node in nodes)
+
+
+def _names_of_case(imports: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield what imports of ours call `Case`."""
+    for node in imports:
+        if isinstance(node, ast.ImportFrom):
+            yield from (alias.asname or _CASE for alias in node.names if alias.name in (_CASE, "*"))
+        elif isinstance(node, ast.Import):
+            yield from (f"{alias.asname or alias.name}.{_CASE}" for alias in node.names)
+
+
+def _calls(called: ast.expr, names: set[str]) -> bool:
+    return isinstance(called, ast.Name | ast.Attribute) and ast.unparse(called) in names
 
 
 def _bound_names(body: Sequence[ast.stmt]) -> Iterator[str]:

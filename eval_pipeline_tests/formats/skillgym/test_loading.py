@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline import InputError, load_suite
+from eval_pipeline.cli.main import main
 from eval_pipeline.formats.skillgym import suites
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.programs import suite_module
-from eval_pipeline.suites.load import find_suite_files
+from eval_pipeline.suites.load import find_suite_files, read_suites
 from eval_pipeline_tests.formats.skillgym.conftest import HEAD, Write
 
 
@@ -49,7 +50,15 @@ def test_a_module_gives_the_same_suite_and_cases_as_a_file(write: Write) -> None
         (HEAD + "def make():\n    suite = []\n", False),
         ("import unittest\nsuite = unittest.TestSuite()\n", False),
         (HEAD + "cases = []\n", False),
-        (HEAD + "suite = [\n", False),
+        (HEAD + "suites = [Case(id='a', prompt='b')]\n", True),
+        ("import eval_pipeline as ours\ndef make():\n    return [ours.Case(id='a')]\n", True),
+        ("from eval_pipeline import Case as C\nsuites = [C(id='a')]\n", True),
+        (HEAD + "def check(case: Case):\n    assert case\n", False),
+        ("from eval_pipeline import output\nfrom cases import Case\nall = [Case()]\n", False),
+        (HEAD + "suite = [\n", True),
+        ("from eval_pipeline import output\ndef helper(:\n", False),
+        ("# import eval_pipeline\nsuite = [\n", False),
+        (HEAD + "cases = []\n" + "# filler [\n" * 8_000, False),
         (HEAD + "suite = []\n" + "#" * 70_000 + "\n", True),
     ],
 )
@@ -60,6 +69,26 @@ def test_a_module_is_recognized_by_its_syntax_and_never_run(tmp_path: Path, sour
     found = find_suite_files(["."], tmp_path)
 
     assert (tmp_path / "module.py" in found) == recognized
+
+
+def test_a_broken_suite_of_a_folder_is_an_error_and_what_a_suite_imports_is_none(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = "Case(id='a', prompt='b', check=lambda report: None)"
+    write("def made():\n    return [Case(id='a', prompt='b', check=lambda report: None)]\n", "making.py")
+    write("from making import made\nsuite = made()\n", "imports.py")
+    write(f"suites = [{case}]\n", "misspelt.py")
+    write(f"suite = [{case}\n", "unclosed.py")
+
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", str(tmp_path)])
+
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert ended.value.code == 2
+    assert "misspelt.py: suite: defines no 'suite'" in shown and "did you mean 'suites'" in shown
+    assert "unclosed.py:2: is no Python: '[' was never closed" in shown
+    assert "2 errors" in shown and "making.py" not in shown
+    assert [suite.name for suite in read_suites(["."], tmp_path)[0]] == ["imports"]
 
 
 WRONG = {
