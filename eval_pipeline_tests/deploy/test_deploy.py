@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -121,6 +122,32 @@ def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_
             ran(other, "restore.sh", tmp_path / "none", tmp_path / "elsewhere")
 
     assert (tmp_path / "restored" / "artifacts" / "a").read_bytes() == b"\0raw"
+
+
+@pytest.mark.parametrize("while_", ["pg_dump", "tar"])
+@pytest.mark.parametrize(("removed", "code"), [("lake/a.parquet", 1), ("conversations/a.jsonl", 0)])
+def test_rows_that_a_compaction_removes_meanwhile_are_no_backup(
+    tmp_path: Path, while_: str, removed: str, code: int
+) -> None:
+    """The programs are stand-ins, one of which removes a file before it does its work."""
+    data, commands, backups = tmp_path / "data", tmp_path / "bin", tmp_path / "backups"
+    for file in ("lake/a.parquet", "lake/b.parquet", "conversations/a.jsonl"):
+        (data / file).parent.mkdir(parents=True, exist_ok=True)
+        (data / file).touch()
+    commands.mkdir()
+    for name, work in {"psql": "echo lake", "pg_dump": "true", "tar": f'exec {shutil.which("tar")} "$@"'}.items():
+        first = f"rm {data / removed}\n" if name == while_ else ""
+        (commands / name).write_text(f"#!/bin/sh\n{first}{work}\n")
+        (commands / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+
+    done = subprocess.run(
+        ["bash", str(DEPLOY / "backup.sh"), str(backups), str(data)], env=environment, capture_output=True, text=True
+    )
+
+    assert done.returncode == code, done.stderr
+    assert ("a.parquet" in done.stderr) == bool(code)
+    assert len(list(backups.iterdir())) == 1 - code, "nothing is left of a backup that is not whole"
 
 
 def ran(server: PostgresServer, script: str, *arguments: Path) -> str:
