@@ -258,14 +258,18 @@ def _awaited_all() -> Iterator[None]:
 
 
 def _finish(value: Any) -> None:
-    if not hasattr(value, "__await__"):
-        return
-    import asyncio  # noqa: PLC0415 — takes 40 ms, and most checks are synchronous
+    """Carry out what a check returned, where that has to be awaited. Raises TypeError for a generator, which never
+    ran."""
+    if hasattr(value, "__await__"):
+        import asyncio  # noqa: PLC0415 — takes 40 ms, and most checks are synchronous
 
-    async def awaited() -> None:
-        await value
+        async def awaited() -> Any:
+            return await value
 
-    asyncio.run(awaited())
+        value = asyncio.run(awaited())
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        name = value.__qualname__.rpartition(".")[2]
+        raise TypeError(f"the check returned the generator '{name}', which never ran; write the check without `yield`")
 
 
 def _outcome(error: BaseException, status: str, tag: ClassTag | None) -> Json:

@@ -50,6 +50,17 @@ def misspells(report, ctx):
 def lost(report, ctx):
     passes_later(report, ctx)
 
+def yields(report, ctx):
+    output.includes(report, "pears")
+    yield
+
+async def yields_later(report, ctx):
+    output.includes(report, "pears")
+    yield
+
+async def returns_one(report, ctx):
+    return yields(report, ctx)
+
 def dies(report, ctx):
     os._exit(3)
 
@@ -73,7 +84,8 @@ suite = [
     case("passes", passes), case("one-parameter", passes_with_the_report_alone), case("none", passes_without_looking),
     case("any", passes_all), case("later", passes_later), case("fails", fails), case("classified", classified),
     case("crashes", crashes, expected_fail=True), case("lost", lost), case("dies", dies), case("exits", exits),
-    case("misspells", misspells),
+    case("misspells", misspells), case("yields", yields), case("yields-later", yields_later),
+    case("returns-one", returns_one),
     case("expected", fails, expected_fail=True), case("unexpected", passes, expected_fail=True),
     case("relabelled", fails, classify_failure=relabel), case("broken", fails, classify_failure=broken),
     case("target", passes, classify_failure=of_target, expected_fail=True),
@@ -86,6 +98,7 @@ STATUSES = {
     "classified": ("failed", "timeout", "Called like one of ours", "quality"),
     "crashes": ("error", "assert-hook", "Assert hook crash", "grader"),
     "lost": ("error", "assert-hook", "Assert hook crash", "grader"),
+    **dict.fromkeys(("yields", "yields-later", "returns-one"), ("error", "assert-hook", "Assert hook crash", "grader")),
     "dies": ("error", "assert-hook", "Assert hook crash", "grader"),
     "exits": ("error", "assert-hook", "Assert hook crash", "grader"),
     "misspells": ("error", "assert-hook", "Assert hook crash", "grader"),
@@ -125,6 +138,8 @@ def test_every_end_of_a_check_has_its_status_class_label_and_origin(folder: Proj
     assert "wrong fruit. Expected the agent to end with an output that includes" in reasons["fails"]
     assert "classify_failure raised ValueError: no class" in reasons["broken"]
     assert "'passes_later' was never awaited" in reasons["lost"]
+    assert "the generator 'yields', which never ran; write the check without `yield`" in reasons["yields"]
+    assert "the generator 'yields_later'" in reasons["yields-later"] and "'yields'" in reasons["returns-one"]
     assert re.search(r"check crashed \(cases.py:\d+\): KeyError: 'lost'", reasons["crashes"])
     assert "no attribute 'finalOutput'; did you mean 'final_output'?" in reasons["misspells"]
     assert "although the case expects a failure (expected_fail)" in reasons["unexpected"]
