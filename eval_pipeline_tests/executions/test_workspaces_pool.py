@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline.executions.session_folders import lasting_folder
 from eval_pipeline.executions.workspaces.manager import Workspaces
-from eval_pipeline.suites.workspace import WorkspaceSpec
+from eval_pipeline.suites.workspace import Hook, WorkspaceSpec
+from eval_pipeline_tests.cli.sample_project import make_cli_project
 from eval_pipeline_tests.executions.sample_workspaces import (
     SampleWorkspaces,
     a_repository,
-    a_shell,
     cloned,
     files_in,
     in_sweep,
@@ -165,14 +166,53 @@ def test_other_repositories_have_other_slots(samples: SampleWorkspaces, origin: 
     assert first.path.parent != second.path.parent
 
 
-def test_a_failed_case_does_not_keep_a_slot_from_being_used_again(samples: SampleWorkspaces, origin: Path) -> None:
-    spec = pooled(samples, origin, hooks={"before_each": a_shell("true")})
+def test_a_failed_case_stays_as_a_copy_and_its_slot_is_used_again(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin, hooks={"after_each": Hook(reset="fast")})
 
-    failed = one_case(samples.workspaces(keep="always"), plan_for(spec), failed=True)
+    def wrote(text: str) -> Callable[[Path], object]:
+        return lambda folder: (folder / "repo" / "number").write_text(text)
+
+    first, second, passed = in_sweep(
+        samples.workspaces(),
+        lambda opened: worked(opened, plan_for(spec, "c1"), wrote("first\n"), failed=True),
+        lambda opened: worked(opened, plan_for(spec, "c2"), wrote("second\n"), failed=True),
+        lambda opened: worked(opened, plan_for(spec, "c3"), wrote("third\n")),
+    )
     again = one_case(samples.workspaces(), plan_for(spec))
 
+    assert first.path == second.path == passed.path == again.path, "one slot for all of them"
+    places = [trace.place for trace in (first, second, passed)]
+    assert all(place is not None and place.is_relative_to(samples.root) for place in places)
+    texts = [(place / "repo" / "number").read_text() if place.exists() else None for place in places if place]
+    assert texts == ["first\n", "second\n", None], "as each was left, before the reset of after_each"
+
+
+def test_a_retry_keeps_what_the_failed_attempt_left_in_a_slot(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
+
+    async def attempt(workspaces: Workspaces, text: str, *, restore: bool) -> Path | None:
+        workspace = await workspaces.open(plan_for(spec))
+        (workspace.folder / "repo" / "number").write_text(text)
+        trace = await workspace.trace()
+        await workspace.close(failed=not restore, restore=restore)
+        return trace.place
+
+    places = in_sweep(
+        samples.workspaces(),
+        lambda opened: attempt(opened, "first\n", restore=True),
+        lambda opened: attempt(opened, "second\n", restore=False),
+    )
+
+    texts = [(place / "repo" / "number").read_text() for place in places if place is not None]
+    assert texts == ["first\n", "second\n"]
+
+
+def test_no_copy_of_a_slot_stays_when_nothing_is_to_be_kept(samples: SampleWorkspaces, origin: Path) -> None:
+    failed = one_case(samples.workspaces(keep="never"), plan_for(pooled(samples, origin)), failed=True)
+
     assert not failed.kept
-    assert again.path == failed.path
+    assert failed.place is not None
+    assert not failed.place.exists()
 
 
 def test_a_cancelled_sweep_lets_its_slots_go(samples: SampleWorkspaces, origin: Path) -> None:
@@ -190,3 +230,27 @@ def test_a_cancelled_sweep_lets_its_slots_go(samples: SampleWorkspaces, origin: 
 
     assert trace.path is not None
     assert trace.path.name == "1"
+
+
+def test_show_names_the_folder_of_its_own_case_after_another_runner_worked_in_the_clone(
+    tmp_path: Path, origin: Path
+) -> None:
+    project = make_cli_project(tmp_path / "project")
+    writes = [f"  - {{name: {name}, adapter: command, command: [sh, -c, 'echo {name} > n']}}\n" for name in ("a", "b")]
+    project.write("writers.yaml", f"runners:\n{''.join(writes)}")
+    project.write(
+        "suites/clone.yaml",
+        f"workspace: {{repos: [{{path: ., repo: {origin}}}]}}\nassertions: [{{type: equals, value: never}}]\n"
+        "tests: [{id: c1, input: x}, {id: c2, input: x}]\n",
+    )
+    for name in ("a", "b"):
+        assert project("run", "suites/clone.yaml", "--runners", "writers.yaml", "--runner", name, "--quiet").code == 1
+
+    shown = [
+        project("show", f"clone/{case}", "--runner", name, "--json").document[0]["workspace"]["path"]
+        for name in ("a", "b")
+        for case in ("c1", "c2")
+    ]
+
+    assert len(set(shown)) == 4
+    assert [(Path(path) / "n").read_text() for path in shown] == ["a\n", "a\n", "b\n", "b\n"]

@@ -61,8 +61,12 @@ class SweepFolder:
         """Create an empty folder to work in, which has this name when it is kept."""
         folder = self._work / secrets.token_hex(4)
         folder.mkdir()
-        self._places[folder] = _unused(self.path.joinpath(*map(safe_name, names)), self._places.values())
+        self._places[folder] = self.unused_place(*names)
         return folder
+
+    def unused_place(self, *names: str) -> Path:
+        """Return where a folder of this name can be kept: no other one is, or will be, there."""
+        return _unused(self.path.joinpath(*map(safe_name, names)), self._places.values())
 
     def place_of(self, folder: Path) -> Path:
         """Return where a folder is once it is kept; one that was not created here stays where it is."""
@@ -74,6 +78,13 @@ class SweepFolder:
         self._note_kept(place)
         place.parent.mkdir(parents=True, exist_ok=True)
         _move(folder, place, self.path / _MOVING / folder.name)
+
+    def keep_copy(self, folder: Path, place: Path) -> None:
+        """Copy a folder that is worked in again to a place, where it stays after the sweep. Raises OSError when not all
+        of it was copied."""
+        self._note_kept(place)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _copy(folder, place, self.path / _MOVING / secrets.token_hex(4))
 
     def artifacts(self, folder: Path) -> tuple[Path, Path]:
         """Create the folders for files that hooks leave beside a workspace: that of the sweep, and in it that of the
@@ -110,16 +121,23 @@ class SweepFolder:
 
 
 def _move(folder: Path, place: Path, scratch: Path) -> None:
-    """Move a folder; on another file system it is copied to `scratch`, and appears at its place as a whole."""
+    """Move a folder; to another file system it is copied."""
     try:
         folder.rename(place)
     except OSError:
         try:
-            shutil.copytree(folder, scratch, symlinks=True, ignore=_special_files)
+            _copy(folder, place, scratch)
         finally:
-            if scratch.is_dir():
-                scratch.rename(place)
             remove(folder)
+
+
+def _copy(folder: Path, place: Path, scratch: Path) -> None:
+    """Copy a folder to `scratch`, from where it appears at its place as a whole."""
+    try:
+        shutil.copytree(folder, scratch, symlinks=True, ignore=_special_files)
+    finally:
+        if scratch.is_dir():
+            scratch.rename(place)
 
 
 def _special_files(folder: str, names: list[str]) -> list[str]:

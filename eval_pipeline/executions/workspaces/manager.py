@@ -79,6 +79,7 @@ class Workspaces:
         manager = await self._open_manager()
         provider = self._provider(plan, spec, manager)
         workspace_dir = await provider.acquire(plan)
+        workspace_dir.begin_case(plan.suite, plan.runner.name, f"{plan.case.id}-{plan.repetition}")
         workspace = Workspace(plan, spec, manager, provider, workspace_dir)
         try:
             await workspace.prepare()
@@ -207,7 +208,8 @@ class Workspace:
         """Release the folder: reset, after_each, then the next case uses it, or it is removed or kept.
 
         `restore` is for an attempt that failed and will be repeated: all files are first reset to the baseline, or a
-        folder of its own stays as it is, like that of any failed case. Nothing runs in a cancelled task.
+        folder of its own stays as it is, like that of any failed case. What is kept of a slot of the pool is copied
+        before that. Nothing runs in a cancelled task.
         """
         if self._closed:
             return
@@ -217,6 +219,7 @@ class Workspace:
             await self._provider.cancel(self._dir)
             return
         try:
+            await self._dir.end_case(failed=failed or restore)
             if restore and self._baseline is not None and not is_per_case(self._spec):
                 await self._warn_on_failure(self._dir.restore(self._baseline))
             await self._warn_on_failure(self._run("after_each"))

@@ -109,7 +109,8 @@ class WorkspaceDir:
 
     `slot` is its slot in the pool; `permanent` marks the user's own folder; `fresh` a folder of a single case, which is
     never reset. `clean` is the snapshot after before_all, the target of a reset without repositories. `first` is
-    the one before the first target's work. `failed` is whether a case failed in it. `filled_ns` is when the copy of its
+    the one before the first target's work. `failed` is whether a case failed in it. `copy_place` is where a copy of a
+    slot stays, as the case that works in it leaves it; None between cases. `filled_ns` is when the copy of its
     template was complete; None for one that was not made here, or without a template.
     """
 
@@ -136,6 +137,7 @@ class WorkspaceDir:
         self.clean: str | None = None
         self.first: str | None = None
         self.failed = False
+        self.copy_place: Path | None = None
         self.hook_output: dict[str, str] = {}
 
     async def snapshot(self) -> str:
@@ -222,16 +224,24 @@ class WorkspaceDir:
 
     @property
     def place(self) -> Path:
-        """Where the folder is once it is kept."""
-        return self._manager.sweep.place_of(self.folder)
+        """Where the folder, or the copy of a slot, is once it is kept."""
+        return self.copy_place or self._manager.sweep.place_of(self.folder)
+
+    def begin_case(self, *names: str) -> None:
+        """Choose where a copy of a slot stays, which has this name; any other folder has its place."""
+        if self._slot is not None:
+            self.copy_place = self._manager.sweep.unused_place(*names)
 
     def is_kept(self, *, failed: bool) -> bool:
-        """Return whether the folder stays after the sweep.
-
-        (A pool slot stays, but it is reused, so it counts as not kept.)
-        """
+        """Return whether the folder stays after the sweep; a slot of the pool is reused: whether a copy of it stays."""
         keep = self._manager.keep
-        return self.permanent or (self._slot is None and (keep == "always" or (failed and keep == "failures")))
+        can_stay = self._slot is None or self.copy_place is not None
+        return self.permanent or (can_stay and (keep == "always" or (failed and keep == "failures")))
+
+    async def end_case(self, *, failed: bool) -> None:
+        """Copy a slot as its case leaves it, where that is to be kept: the next case, or sweep, resets it."""
+        if self._slot is not None and self.is_kept(failed=failed):
+            await self._keep()
 
     def unprepared(self, error: Exception) -> TargetFailure:
         """Return the failure of an attempt whose folder could not be prepared: where it stays, and hooks' output."""
@@ -251,6 +261,10 @@ class WorkspaceDir:
 
     async def _keep(self) -> None:
         try:
-            await in_thread(self._manager.sweep.keep, self.folder)
+            sweep = self._manager.sweep
+            if self.copy_place is not None:
+                await in_thread(sweep.keep_copy, self.folder, self.copy_place)
+            else:
+                await in_thread(sweep.keep, self.folder)
         except OSError as error:
             _LOG.warning("not all of a workspace is kept in %s: %s", self.place, error_text(error))
