@@ -10,7 +10,7 @@ part="$into/.$name.part"
 mkdir -p "$part"
 trap 'rm -rf "$part"' EXIT
 rows() { # the files of a lake's rows
-  [ -z "$data" ] || { find "$data" -name '*.parquet' -type f 2>/dev/null || true; } | LC_ALL=C sort
+  [ -z "$data" ] || { find "$data" -name 'ducklake-*.parquet' -type f 2>/dev/null || true; } | LC_ALL=C sort
 }
 before=$(rows)
 databases=$(psql -XAtd postgres -c "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'")

@@ -125,13 +125,13 @@ def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_
 
 
 @pytest.mark.parametrize("while_", ["pg_dump", "tar"])
-@pytest.mark.parametrize(("removed", "code"), [("lake/a.parquet", 1), ("conversations/a.jsonl", 0)])
+@pytest.mark.parametrize(("removed", "code"), [("lake/ducklake-a.parquet", 1), (".answer.parquet", 0)])
 def test_rows_that_a_compaction_removes_meanwhile_are_no_backup(
     tmp_path: Path, while_: str, removed: str, code: int
 ) -> None:
     """The programs are stand-ins, one of which removes a file before it does its work."""
     data, commands, backups = tmp_path / "data", tmp_path / "bin", tmp_path / "backups"
-    for file in ("lake/a.parquet", "lake/b.parquet", "conversations/a.jsonl"):
+    for file in ("lake/ducklake-a.parquet", "lake/ducklake-b.parquet", ".answer.parquet"):
         (data / file).parent.mkdir(parents=True, exist_ok=True)
         (data / file).touch()
     commands.mkdir()
@@ -146,7 +146,7 @@ def test_rows_that_a_compaction_removes_meanwhile_are_no_backup(
     )
 
     assert done.returncode == code, done.stderr
-    assert ("a.parquet" in done.stderr) == bool(code)
+    assert ("ducklake-a.parquet" in done.stderr) == bool(code)
     assert len(list(backups.iterdir())) == 1 - code, "nothing is left of a backup that is not whole"
 
 
