@@ -69,19 +69,22 @@ class Subject:
         """Return the observed values in one sentence."""
         return f"Observed {self.many}: {listed(map(self.shown, values))}"
 
-    def question(self, goal: str, passed: bool) -> str | None:
-        """Return what the agent can be asked about a failed check."""
-        return None if passed else f"You were expected to {goal}. Why did you not do that?"
-
     def result(
         self, passed: bool, goal: str, values: Sequence[Any], found: str | None = None, like: Any = None
     ) -> Check:
         """Return a check; `like` is the matcher whose nearest candidate a failure shows."""
         texts = [] if passed or like is None else [self.text(value) for value in values]
         near = nearest_text(_nearest_of(like), texts) if texts else None
-        question = self.question(goal, passed)
+        question = _question(goal, passed)
         return Check(passed=passed, goal=goal, observed=self.observed(values), found=found, nearest=near,
                      question=question)  # fmt: skip
+
+
+def _question(goal: str, passed: bool) -> str | None:
+    """Return what the agent can be asked about a failed check: why it did what it should not, or did not what it
+    should."""
+    asked = "Why did you do that?" if goal.startswith("not ") else "Why did you not do that?"
+    return None if passed else f"You were expected to {goal}. {asked}"
 
 
 def _nearest_of(matcher: Any) -> Any:
@@ -299,7 +302,7 @@ def _skill_check(
     goal += f" with a confidence of at least {least}" if least is not None else ""
     observed = f"Observed skills: {listed(f'{skill.skill} ({skill.confidence})' for skill in every)}"
     near = nearest_text(like, [skill.skill for skill in every]) if like is not None and not passed else None
-    question = None if passed else f"You were expected to {goal}. Why did you not do that?"
+    question = _question(goal, passed)
     return Check(passed=passed, goal=goal, observed=observed, found=found, nearest=near, question=question)
 
 

@@ -166,5 +166,24 @@ def test_questions_and_lines_are_those_of_the_user() -> None:
     assert question.source is not None and Path(question.source.path) == Path(__file__)
 
 
+@pytest.mark.parametrize(
+    ("helper", "unwanted", "question"),
+    [
+        (commands.not_includes, "git push", 'not run a command matching "git push". Why did you do that?'),
+        (file_reads.not_includes, "SKILL.md", 'not read a file matching "SKILL.md". Why did you do that?'),
+        (tool_calls.not_includes, "Bash", 'not make a tool call matching "Bash". Why did you do that?'),
+        (skills.not_has, "find-skills", 'not use the skill "find-skills". Why did you do that?'),
+        (commands.includes, "git pull", 'run a command matching "git pull". Why did you not do that?'),
+        (skills.has, "finder", 'use the skill "finder". Why did you not do that?'),
+    ],
+)
+def test_the_agent_is_asked_why_it_did_what_it_should_not(helper: Any, unwanted: str, question: str) -> None:
+    with pytest.raises(AssertionError) as raised:
+        helper(REPORT, unwanted, explain=True)
+
+    (asked,) = questions_of(raised.value)
+    assert asked.text == f"You were expected to {question}"
+
+
 def test_planned_commands_are_checked_like_those_of_a_session() -> None:
     commands.first(["pnpm install", "pnpm test"], command("pnpm").arg("install"))
