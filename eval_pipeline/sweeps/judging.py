@@ -8,15 +8,15 @@ target is called, and no stored reply of a grader is used.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.errors import EvalPipelineError, error_text
 from eval_pipeline.executions.model import Execution
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport
@@ -50,8 +50,8 @@ from eval_pipeline.warehouse.journal import PairKey
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """A grading of all anchors of a sweep: `grades` that were made, `base` of them first ones; `gone` is why anchors
-    are not graded any more, each reason with their number."""
+    """A grading of all anchors of a sweep: `grades` that graders gave, `base` of them first ones; `gone` is why anchors
+    are not graded, each reason with their number."""
 
     grades: int = 0
     base: int = 0
@@ -74,12 +74,14 @@ def judge_anchors(session: ProjectSession, name: str, *, choose_anew: bool = Fal
     panel = _Panel(session, options, graders, rules)
     known = [] if choose_anew else frozen_anchors(session.warehouse, name)
     anchors = [*known, *_chosen(session, name, panel, now, {anchor.pair.suite for anchor in known})]
-    work = list(panel.questions(anchors))
-    rows = asyncio.run(_graded(work, panel, base_grades(session.warehouse, name)))
-    judging = {"judging_id": new_id(now), "sweep_name": name, "judged_at": now}
-    if rows:
-        store_anchor_scores(session.warehouse, [{**judging, **row} for row in rows])
-    return Judging(len(rows), sum(row["base"] for row in rows), dict(panel.gone))
+    identity = {"judging_id": new_id(now), "sweep_name": name, "judged_at": now}
+    grading = _Grading(panel, base_grades(session.warehouse, name), identity)
+    try:
+        asyncio.run(grading.run(list(panel.questions(anchors))))
+    finally:
+        if grading.stored:
+            session.warehouse.publish()
+    return Judging(grading.grades, grading.base, {reason: len(ids) for reason, ids in panel.gone.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class _Panel:
 
     def __init__(self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors) -> None:
         self.session, self.options, self.graders, self.anchors = session, options, graders, rules
-        self.gone: Counter[str] = Counter()
+        self.gone: defaultdict[str, set[str]] = defaultdict(set)
         self._pairs: dict[PairKey, PairRules | str] = {}
 
     def rules_of(self, name: PairKey) -> PairRules | str:
@@ -153,13 +155,29 @@ class _Panel:
         for anchor in anchors:
             graded, answer = self.graded_by(anchor), stored.get(anchor.execution_id)
             if isinstance(graded, str) or answer is None:
-                self.gone[graded if isinstance(graded, str) else "the stored answer was deleted"] += 1
+                reason = graded if isinstance(graded, str) else "the stored answer was deleted"
+                self.gone[reason].add(anchor.execution_id)
                 continue
             rules, case, evaluators = graded
             yield from (_Question(anchor, rules, case, *answer, bound) for bound in evaluators)
 
     async def score(self, question: _Question) -> Score:
-        """Return a new grade of an answer."""
+        """Return a new grade of an answer: one without a value where a stop was requested, or grading raised."""
+        if self.session.stop.requested:
+            return self._not_graded(question, "a stop was requested")
+        try:
+            return await self._grade(question)
+        except Exception as error:  # noqa: BLE001 — the other answers are graded
+            return self._not_graded(question, error_text(error))
+
+    def _not_graded(self, question: _Question, reason: str) -> Score:
+        spec, bound = question.bound.spec, question.bound
+        score = Score(question.anchor.execution_id, bound.key, spec.name, spec.type, None, reason)
+        score = score_without_secrets(score, tuple(self.graders.secrets))
+        self.gone[score.reason].add(question.anchor.execution_id)
+        return score
+
+    async def _grade(self, question: _Question) -> Score:
         rules, case = question.rules, question.case
         folder = suite_folder(rules.pair.ready.suite)
         async with self._workspace(question) as workspace:
@@ -198,22 +216,62 @@ def _chosen(session: ProjectSession, name: str, panel: _Panel, now: datetime, fr
             yield anchor
 
 
-async def _graded(questions: Sequence[_Question], panel: _Panel, bases: Mapping[tuple[Any, ...], int]) -> list[Row]:
-    """Return the rows of new grades: the missing base grades of an answer, else one grade."""
-    places = asyncio.Semaphore(GRADED_AT_ONCE)
+@dataclass(slots=True)
+class _Grading:
+    """The grades of one judging, stored in batches as they are made: each is paid for. `bases` are the numbers of base
+    grades that are stored; `identity` are the columns that all rows share."""
 
-    async def grade(question: _Question) -> list[Row]:
+    graders: _Panel
+    bases: Mapping[tuple[Any, ...], int]
+    identity: Row
+    grades: int = 0
+    base: int = 0
+    stored: int = 0
+    _unstored: list[Row] = field(default_factory=list)
+
+    async def run(self, questions: Sequence[_Question]) -> None:
+        """Make the missing base grades of each answer, else one grade. First grades come first, so that an end in
+        between leaves every chosen anchor with one."""
+        places = asyncio.Semaphore(GRADED_AT_ONCE)
+        missing = [self._missing(question) for question in questions]
+        takes = [
+            (take, question, number > 0)
+            for question, number in zip(questions, missing, strict=True)
+            for take in range(1, (number or 1) + 1)
+        ]
+        takes.sort(key=lambda each: each[0])
+        tasks = [asyncio.create_task(self._grade(places, *each)) for each in takes]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            try:
+                await self.graders.graders.close()
+            finally:
+                self._store()
+
+    def _missing(self, question: _Question) -> int:
         anchor = question.anchor
         key = (anchor.execution_id, question.bound.spec.name, question.key, anchor.frozen_at)
-        missing = max(0, panel.anchors.base - bases.get(key, 0))
-        async with places:
-            scores = [await panel.score(question) for _ in range(missing or 1)]
-        return [_row(question, score, panel, missing > 0, take) for take, score in enumerate(scores, start=1)]
+        return max(0, self.graders.anchors.base - self.bases.get(key, 0))
 
-    try:
-        return [row for rows in await asyncio.gather(*map(grade, questions)) for row in rows]
-    finally:
-        await panel.graders.close()
+    async def _grade(self, places: asyncio.Semaphore, take: int, question: _Question, base: bool) -> None:
+        async with places:
+            score = await self.graders.score(question)
+        self._unstored.append({**self.identity, **_row(question, score, self.graders, base, take)})
+        if score.value is not None:
+            self.grades += 1
+            self.base += base
+        if len(self._unstored) >= GRADED_AT_ONCE:
+            self._store()
+
+    def _store(self) -> None:
+        if self._unstored:
+            store_anchor_scores(self.graders.session.warehouse, self._unstored)
+            self.stored += len(self._unstored)
+            self._unstored = []
 
 
 def _row(question: _Question, score: Score, panel: _Panel, base: bool, take: int) -> Row:

@@ -76,9 +76,8 @@ def reports_of(warehouse: Warehouse, anchors: Collection[Anchor]) -> dict[str, t
 
 
 def store_anchor_scores(warehouse: Warehouse, rows: Iterable[Row]) -> None:
-    """Store grades of anchors, and publish them."""
+    """Store grades of anchors. Readers have them when the warehouse is published."""
     warehouse.write("anchor_scores", rows)
-    warehouse.publish()
 
 
 def drift_rows(connection: Connection, sweep_name: str | None = None) -> list[Row]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import statistics
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.leaderboards.show import UNKNOWN
+from eval_pipeline.scores.model import Score
+from eval_pipeline.sweeps import judging
+from eval_pipeline.sweeps.project import load_project
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline_tests.cli.sample_project import CliProject
 
 JUDGE = """\
@@ -221,6 +228,79 @@ def test_a_sweep_ends_though_grades_of_its_anchors_cannot_be_stored(
     assert "anchors are not graded: no room" in ran.err
     notice = json.loads((project.root / "told.json").read_text())
     assert (notice["decision"], notice["judge_drift"]) == ("GO", ["anchors are not graded: no room"])
+
+
+class Killed(BaseException):
+    """Ends a judging."""
+
+
+Grading = Callable[[Any, Any], Awaitable[Score]]
+
+
+def graded_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object]) -> None:
+    """Call `before` with the number of the grade, from 1, before each; two at once."""
+    numbers = itertools.count(1)
+    real: Grading = judging._Panel._grade
+
+    async def grade(panel: Any, question: Any) -> Score:
+        before(next(numbers))
+        return await real(panel, question)
+
+    monkeypatch.setattr(judging._Panel, "_grade", grade)
+    monkeypatch.setattr(judging, "GRADED_AT_ONCE", 2)
+
+
+GRADED = "SELECT count(*), count(value), count(DISTINCT judging_id) FROM anchor_scores WHERE NOT base"
+
+
+def test_grades_are_stored_while_others_are_made(project: CliProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ProjectSession(load_project(project.root))
+    stored: list[int] = []
+
+    def look(number: int) -> None:
+        stored.append(session.warehouse.frame(GRADED).row(0)[0])
+        if number == 6:
+            raise Killed
+
+    graded_with(monkeypatch, look)
+
+    with pytest.raises(Killed):
+        judging.judge_anchors(session, "nightly")
+
+    assert stored[0] == 0
+    assert stored[-1] >= 2
+    ((rows, values, ids),) = project.ask(GRADED)
+    assert (rows, ids) == (values, 1)
+    assert rows >= 4
+
+
+def test_an_answer_whose_grading_raises_has_no_grade_and_the_others_have(
+    project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(number: int) -> None:
+        if number == 2:
+            raise OSError("no space")
+
+    graded_with(monkeypatch, fail)
+
+    judged = judging.judge_anchors(ProjectSession(load_project(project.root)), "nightly")
+
+    assert judged == judging.Judging(grades=5, base=0, gone={"OSError: no space": 1})
+    assert project.ask(GRADED) == [(6, 5, 1)]
+    assert project.ask("SELECT anchors, left_out FROM judge_drift") == [(5, 1)]
+
+
+def test_a_requested_stop_ends_a_judging_and_keeps_its_grades(
+    project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ProjectSession(load_project(project.root))
+    graded_with(monkeypatch, lambda number: session.stop.request() if number == 2 else None)
+
+    judged = judging.judge_anchors(session, "nightly", choose_anew=True)
+
+    assert judged == judging.Judging(grades=2, base=2, gone={"a stop was requested": 6})
+    again = judging.judge_anchors(ProjectSession(load_project(project.root)), "nightly")
+    assert again == judging.Judging(grades=16, base=16, gone={})  # the same anchors get what is missing
 
 
 @pytest.mark.parametrize(
