@@ -171,7 +171,6 @@ def test_questions_and_lines_are_those_of_the_user() -> None:
     [
         (commands.not_includes, "git push", 'not run a command matching "git push". Why did you do that?'),
         (file_reads.not_includes, "SKILL.md", 'not read a file matching "SKILL.md". Why did you do that?'),
-        (tool_calls.not_includes, "Bash", 'not make a tool call matching "Bash". Why did you do that?'),
         (skills.not_has, "find-skills", 'not use the skill "find-skills". Why did you do that?'),
         (commands.includes, "git pull", 'run a command matching "git pull". Why did you not do that?'),
         (skills.has, "finder", 'use the skill "finder". Why did you not do that?'),
