@@ -80,21 +80,22 @@ class LogCursor:
         return (replace(event, line=line) for answer in passed for event in answer.before)
 
 
-def told_exit_code(told: str, printed: str) -> int | None:
-    """Return the exit code that Gemini CLI or Qwen Code tells the model below a command's output; None without one.
+def exit_code_in(result: str, printed: str) -> int | None:
+    """Return the exit code below a command's output in its result for the model; None without one.
 
-    `told` is the text for the model, `printed` the output itself. Gemini CLI names an exit code only if it is not 0.
+    `result` is what Gemini CLI or Qwen Code sends the model, `printed` the output itself. Gemini CLI adds an exit code
+    only if it is not 0.
     """
-    facts = _facts(told, printed)
+    facts = _facts(result, printed)
     if "Exit Code" in facts:
         code = facts["Exit Code"]
         return int(code) if code.removeprefix("-").isdecimal() else None
     return 0 if "Process Group PGID" in facts and not facts.keys() & {"Error", "Signal"} else None
 
 
-def _facts(told: str, printed: str) -> dict[str, str]:
+def _facts(result: str, printed: str) -> dict[str, str]:
     """Return the named lines at the end of a text, behind the output."""
-    _, found, rest = told.partition(_OUTPUT)
+    _, found, rest = result.partition(_OUTPUT)
     facts: dict[str, str] = {}
     lines = [line for line in rest.removeprefix(printed).strip().split("\n") if line not in _WRAPPING]
     for line in reversed(lines) if found else ():

@@ -87,14 +87,14 @@ def _read(agent: SessionOwner, log: SessionLog, content: str) -> Session:
         prompt=next(_user_words(report), None),
         session_id=session_id,
         agent_version=report.agent_version or facts.agent_version,
-        started_at=started_at or _told(report.started_at, log),
-        ended_at=ended_at or _told(report.ended_at, log),
+        started_at=started_at or _known_time(report.started_at, log),
+        ended_at=ended_at or _known_time(report.ended_at, log),
         duration_ms=milliseconds_between(started_at, ended_at) or report.duration_ms or None,  # 0: nobody timed it
     )
     return Session(agent=agent.name, session_id=session_id, report=report, cwd=facts.cwd, git_branch=facts.git_branch)
 
 
-def _told(at: str | None, log: SessionLog) -> str | None:
+def _known_time(at: str | None, log: SessionLog) -> str | None:
     """Return a time that the log has; None for the placeholder of a log without times."""
     return at if at is not None and parse_time(at) != log.changed_at else None
 

@@ -40,9 +40,9 @@ class StartToken(NamedTuple):
 
 class AdaptiveLimit:
     """A semaphore whose size follows the provider's refusals. `clock` returns seconds, `paused_until` when a pause ends
-    that others were asked for, and `sharers` how many processes share the ceiling. `slow` tells other processes which
-    share was refused when the limit shrinks, `slowed` returns the number of the last such report of another process,
-    and its share."""
+    that was requested of others, and `sharers` how many processes share the ceiling. `slow` reports to other processes
+    the share that was refused when the limit shrinks, `slowed` returns the number of the last such report of another
+    process, and its share."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.agents.agent_talks import AgentTalk
-from eval_pipeline.agents.logged_answers import told_exit_code
+from eval_pipeline.agents.logged_answers import exit_code_in
 from eval_pipeline.agents.session_import import read_session
 from eval_pipeline.agents.session_store import find_log
 from eval_pipeline.agents.session_watch import SessionTally
@@ -50,7 +50,7 @@ def cut(text: str, lines: int) -> str:
 
 
 @pytest.mark.parametrize("cli", CLIS)
-def test_a_command_has_the_exit_code_that_the_model_was_told(cli: str) -> None:
+def test_a_command_has_the_exit_code_that_the_model_received(cli: str) -> None:
     report = logged(cli)
 
     (command,) = events(report, CommandEvent)
@@ -174,10 +174,10 @@ def test_a_log_tells_the_steps_and_tokens_of_a_running_session(cli: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("told", "printed_text", "code"),
+    ("sent", "printed_text", "code"),
     [
-        pytest.param("Output: a\nProcess Group PGID: 9", "a", 0, id="not told when it is 0"),
-        pytest.param("Output: a\nExit Code: 2\nProcess Group PGID: 9", "a", 2, id="told"),
+        pytest.param("Output: a\nProcess Group PGID: 9", "a", 0, id="absent when it is 0"),
+        pytest.param("Output: a\nExit Code: 2\nProcess Group PGID: 9", "a", 2, id="present"),
         pytest.param("Output: Exit Code: 2\nProcess Group PGID: 9", "Exit Code: 2", 0, id="printed by the command"),
         pytest.param("Output: (empty)\nError: (none)\nExit Code: (none)\nSignal: 9", "", None, id="ended by a signal"),
         pytest.param("Output: a\nSignal: 15\nProcess Group PGID: 9", "a", None, id="signal alone"),
@@ -185,9 +185,9 @@ def test_a_log_tells_the_steps_and_tokens_of_a_running_session(cli: str) -> None
         pytest.param("Command moved to background (PID: 7). Output hidden.", "", None, id="background"),
     ],
 )
-def test_the_exit_code_told_to_the_model_is_read(told: str, printed_text: str, code: int | None) -> None:
-    assert told_exit_code(told, printed_text) == code
-    assert told_exit_code(f"<untrusted_context>\n{told}\n</untrusted_context>", printed_text) == code
+def test_the_exit_code_in_a_result_for_the_model_is_read(sent: str, printed_text: str, code: int | None) -> None:
+    assert exit_code_in(sent, printed_text) == code
+    assert exit_code_in(f"<untrusted_context>\n{sent}\n</untrusted_context>", printed_text) == code
 
 
 @settings(deadline=None, max_examples=40)

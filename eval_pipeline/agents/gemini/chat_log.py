@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.agents.logged_answers import LoggedAnswer, LoggedCall, told_exit_code
+from eval_pipeline.agents.logged_answers import LoggedAnswer, LoggedCall, exit_code_in
 from eval_pipeline.agents.session_store import JsonlSessions, SessionFacts
 from eval_pipeline.reports.jsonl_records import JsonMap, count, listing, mapping, read_records, text
 from eval_pipeline.reports.model import MessageEvent
@@ -29,12 +29,12 @@ _TOKENS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeminiSessions(JsonlSessions):
-    """The chat logs of Gemini CLI. Only what it tells the model of its workspace names the folder that it worked in."""
+    """The chat logs of Gemini CLI. Only the context that it sends the model names the folder that it worked in."""
 
     def facts(self, content: str) -> SessionFacts:
         known = JsonlSessions.facts(self, content)
-        told = (message_words(message) for message in messages_of([row.value for row in read_records(content).rows]))
-        match = next((match for words in told if (match := _FOLDERS.search(words))), None)
+        texts = (message_words(message) for message in messages_of([row.value for row in read_records(content).rows]))
+        match = next((match for words in texts if (match := _FOLDERS.search(words))), None)
         return SessionFacts(session_id=known.session_id, cwd=str(Path(match["folder"])) if match else None)
 
 
@@ -74,9 +74,9 @@ def calls_of(answer: JsonMap) -> list[JsonMap]:
 
 
 def result_of(call: JsonMap) -> str:
-    """Return the result of a tool call: what a command printed, else what the model was told."""
+    """Return the result of a tool call: what a command printed, else the text for the model."""
     display = call.get("resultDisplay")
-    return display if isinstance(display, str) and call.get("name") == _COMMAND else "\n".join(_told(call))
+    return display if isinstance(display, str) and call.get("name") == _COMMAND else "\n".join(_outputs(call))
 
 
 def stats_of(answers: Sequence[JsonMap]) -> dict[str, Any]:
@@ -98,11 +98,11 @@ def _logged(call: JsonMap) -> LoggedCall:
     display, is_command = text(call.get("resultDisplay")) or "", call.get("name") == _COMMAND
     return LoggedCall(
         output=result_of(call),
-        exit_code=told_exit_code("\n".join(_told(call)), display) if is_command else None,
+        exit_code=exit_code_in("\n".join(_outputs(call)), display) if is_command else None,
     )
 
 
-def _told(call: JsonMap) -> Iterator[str]:
+def _outputs(call: JsonMap) -> Iterator[str]:
     for part in map(mapping, listing(call.get("result"))):
         response = mapping(mapping(part.get("functionResponse")).get("response"))
         output = text(response.get("output")) or text(response.get("error"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eval_pipeline.agents.logged_answers import LoggedAnswer, LoggedCall, told_exit_code
+from eval_pipeline.agents.logged_answers import LoggedAnswer, LoggedCall, exit_code_in
 from eval_pipeline.agents.session_endings import error_status, summed
 from eval_pipeline.agents.session_store import JsonlSessions, SessionFacts
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, listing, mapping, moment, read_records, shown, text
@@ -104,18 +104,18 @@ def _results(rows: Sequence[Record]) -> Iterator[tuple[str, LoggedCall]]:
         printed = shown_result if isinstance(shown_result, str) else ""
         for part in parts_of(row) if row.type == "tool_result" else ():
             answered = mapping(part.get("functionResponse"))
-            told = told_to_model(answered)
+            sent = sent_to_model(answered)
             yield (
                 text(answered.get("id")) or "",
                 LoggedCall(
-                    output=printed or told,
-                    exit_code=told_exit_code(told, printed) if answered.get("name") == "run_shell_command" else None,
+                    output=printed or sent,
+                    exit_code=exit_code_in(sent, printed) if answered.get("name") == "run_shell_command" else None,
                     ended_at=moment(row.value.get("timestamp")),
                 ),
             )
 
 
-def told_to_model(answered: JsonMap) -> str:
-    """Return the result of a tool as the model was told it."""
+def sent_to_model(answered: JsonMap) -> str:
+    """Return the result of a tool as it is sent to the model."""
     response = mapping(answered.get("response"))
     return shown(response.get("output") if response.get("error") is None else response["error"])

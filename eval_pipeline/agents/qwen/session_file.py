@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eval_pipeline.agents.qwen.chat_log import ModelEvent, logged_usage, model_event, parts_of, told_to_model
+from eval_pipeline.agents.qwen.chat_log import ModelEvent, logged_usage, model_event, parts_of, sent_to_model
 from eval_pipeline.agents.qwen.normalizer import report_of
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, mapping, read_records, text
@@ -66,10 +66,10 @@ def _block(row: Record, part: JsonMap) -> JsonMap | None:
         return None
     result = mapping(row.value.get("toolCallResult"))
     display = result.get("resultDisplay")
-    told = told_to_model(answered)
+    sent = sent_to_model(answered)
     is_command = answered.get("name") == "run_shell_command" and isinstance(display, str)
     return {"type": "tool_result", "tool_use_id": answered.get("id"), "is_error": result.get("status") == "error",
-            "content": display if is_command else told}  # fmt: skip
+            "content": display if is_command else sent}  # fmt: skip
 
 
 def _answer(log: Sequence[Record]) -> str | None:
