@@ -178,7 +178,7 @@ def test_questions_and_lines_are_those_of_the_user() -> None:
 )
 def test_the_agent_is_asked_why_it_did_what_it_should_not(helper: Any, unwanted: str, question: str) -> None:
     with pytest.raises(AssertionError) as raised:
-        helper(REPORT, unwanted, explain=True)
+        helper(REPORT, unwanted)
 
     (asked,) = questions_of(raised.value)
     assert asked.text == f"You were expected to {question}"
