@@ -23,6 +23,7 @@ from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
 from eval_pipeline.sweeps.project import NO_SUITES, Project
 from eval_pipeline.sweeps.runner_registry import RunnerRegistry
+from eval_pipeline.sweeps.snapshots import require_usable
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import suite_files
@@ -31,8 +32,9 @@ from eval_pipeline.warehouse.store import Warehouse
 
 @dataclass
 class ProjectSession:
-    """A project with what has been loaded of it. `broken` are files that cannot be read as suites; `observer` follows
-    its sweeps, `clock` orders what they store, and a request to `stop` ends them."""
+    """A project with what has been loaded of it. `broken` are files that cannot be read as suites, and suites whose
+    token baselines cannot be used; `observer` follows its sweeps, `clock` orders what they store, and a request to
+    `stop` ends them."""
 
     project: Project
     suites: dict[str, ValidatedSuite] = field(default_factory=dict)
@@ -78,7 +80,9 @@ class ProjectSession:
         chosen = list(patterns if patterns is not None else self.project.suites)
         if not chosen:
             raise InputError(NO_SUITES)
-        suites, self.broken = read_suites(chosen, self.project.root, self.load_options, self._project_files)
+        suites, broken = read_suites(chosen, self.project.root, self.load_options, self._project_files)
+        suites, refused = self._with_baselines(suites)
+        self.broken = broken + refused
         if not suites:
             raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
         if patterns is not None:
@@ -86,6 +90,19 @@ class ProjectSession:
         loaded = [self.validate_suite(suite) for suite in suites]
         self.suites.update((ready.suite.name, ready) for ready in loaded)
         return loaded
+
+    def _with_baselines(self, suites: Sequence[Suite]) -> tuple[list[Suite], list[InputError]]:
+        """Return the suites whose tokens can be compared, and why others cannot."""
+        usable: list[Suite] = []
+        refused: list[InputError] = []
+        for suite in suites:
+            try:
+                require_usable(suite, self.project)
+            except InputError as error:
+                refused.append(error)
+            else:
+                usable.append(suite)
+        return usable, refused
 
     def _beside_stored(self, suites: Sequence[Suite]) -> list[Suite]:
         """Return the suites; a file that is none of the project's takes no name that another file's results have."""
@@ -162,6 +179,7 @@ class ProjectSession:
                 continue
             try:
                 suite = load_suite(path, self.load_options)
+                require_usable(suite, self.project)
             except InputError as error:
                 errors.append(error)
                 continue
@@ -172,7 +190,9 @@ class ProjectSession:
             if suite.name == name:
                 return
         if shared:
-            suites, errors = read_suites(self.project.suites, self.project.root, self.load_options)
+            suites, broken = read_suites(self.project.suites, self.project.root, self.load_options)
+            suites, refused = self._with_baselines(suites)
+            errors = broken + refused
             self.suites = {suite.name: self.validate_suite(suite) for suite in suites} | self.suites
         if errors and name not in self.suites:
             raise InputErrors(errors)

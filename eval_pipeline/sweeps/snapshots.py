@@ -97,6 +97,21 @@ def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
         raise error.at(SourceLocation(show_path(suite.path), field=error.place.field)) from None
 
 
+def require_usable(suite: Suite, project: Project) -> None:
+    """Raise InputError for a suite whose own settings, or whose baselines, cannot be used.
+
+    Wrong settings of the project are not the suite's: they are an error where the sweep begins.
+    """
+    try:
+        settings = read_settings(raw_settings(suite, project), suite)
+    except InputError:
+        if "snapshots" in suite.metadata:
+            raise
+        return
+    if settings is not None:
+        BaselineFile(settings.file)
+
+
 def settings_problems(suites: Iterable[Suite], project: Project) -> Iterator[InputError]:
     """Yield what is wrong with the settings of some suites, or with their baselines."""
     for suite in suites:

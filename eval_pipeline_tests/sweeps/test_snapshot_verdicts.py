@@ -104,6 +104,31 @@ def test_a_case_above_its_baseline_has_failed_in_every_table_and_report(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("settings", "baselines", "problem"),
+    [
+        ('{"metrik": "totalTokens"}', None, "other.py: snapshots.metrik: unknown field"),
+        ('{"tolerance": {"absolute": 10}}', '{"version": 2}', "other.snapshots.json: expected version 1 with entries"),
+        ('{"tolerance": {"absolute": 10}}', "{", "other.snapshots.json: is no file of snapshots"),
+    ],
+)
+def test_baselines_that_cannot_be_used_leave_out_their_own_suite_alone(
+    project: ProjectFolder, settings: str, baselines: str | None, problem: str
+) -> None:
+    (project.root / "eval-pipeline.yaml").write_text("suites: [cases.py, other.py]\n")
+    (project.root / "other.py").write_text(f"{SUITE.partition('snapshots =')[0]}snapshots = {settings}\n")
+    if baselines is not None:
+        (project.root / "other.snapshots.json").write_text(baselines)
+    set_baselines(project, find_skill=1240, gap=1240)
+
+    ended, alone = run(project), run(project, str(project.root / "other.py"))
+
+    assert (ended.code, alone.code) == (2, 2)
+    assert [(pair["suite"], pair["passed"], pair["failed"]) for pair in ended.json["pairs"]] == [("cases", 2, 0)]
+    (invalid,) = ended.json["invalid_cases"]
+    assert problem in invalid and problem in alone.err
+
+
 def test_an_unchanged_run_stores_no_verdict_again_and_fails_again(project: ProjectFolder) -> None:
     (before,) = project.ask("SELECT count(*) FROM verdicts")
 
