@@ -1,16 +1,15 @@
 """The views of skills: how often they are used where they should be, and what the arms of a runner differ in.
 
-Values only: each is a name, a comment and a query; `views.VIEWS` turns them into views. Intervals are 95 %.
+Values only: each is a name, a comment and a query; `views.VIEWS` turns them into views. Intervals are 95 %; those of
+differences between arms are computed by `arms`, for no SQL has their formula.
 """
 
 from __future__ import annotations
 
 from eval_pipeline.statistics.intervals import wilson_parts
-from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.warehouse.expressions import Sql
 
 _Z95 = 1.96
-_STUDENT_95 = tuple(round(t_quantile(degrees), 3) for degrees in range(1, 30))
 _NAME = "'$.\"' || skill || '\"'"
 _SESSIONS = f"""
     expected AS (
@@ -64,7 +63,6 @@ _MEASURES = {
     "tokens": "avg(r.input_tokens + r.output_tokens - coalesce(r.cached_input_tokens, 0))",
     "cost_usd": "avg(r.cost_usd)",
 }
-_STUDENT = f"coalesce({list(_STUDENT_95)}[count(difference) - 1], {_Z95})"
 _DIFFERENCES = f"""
     WITH arms AS (
         SELECT DISTINCT c.suite, c.runner, r.arm_of, r.arm, r.arm_place
@@ -79,7 +77,7 @@ _DIFFERENCES = f"""
     )
 }),
     paired AS (
-        SELECT a.suite, a.arm_of AS runner, a.arm, b.arm AS other_arm, x.measure, a.arm_place,
+        SELECT a.suite, a.arm_of AS runner, a.arm, b.arm AS other_arm, x.measure, x.case_id, a.arm_place,
                b.arm_place AS other_place, x.value, y.value AS other_value, x.value - y.value AS difference
         FROM arms a JOIN arms b ON a.suite = b.suite AND a.arm_of = b.arm_of AND a.arm_place < b.arm_place
         JOIN long x ON x.suite = a.suite AND x.runner = a.runner
@@ -87,10 +85,8 @@ _DIFFERENCES = f"""
     SELECT suite, runner, arm, other_arm, measure, count(difference) AS cases,
            avg(value) FILTER (difference IS NOT NULL) AS mean,
            avg(other_value) FILTER (difference IS NOT NULL) AS other_mean, avg(difference) AS difference,
-           CASE WHEN count(difference) > 1
-                THEN avg(difference) - {_STUDENT} * stddev_samp(difference) / sqrt(count(difference)) END AS low,
-           CASE WHEN count(difference) > 1
-                THEN avg(difference) + {_STUDENT} * stddev_samp(difference) / sqrt(count(difference)) END AS high
+           coalesce(list(value ORDER BY case_id) FILTER (difference IS NOT NULL), []) AS case_values,
+           coalesce(list(other_value ORDER BY case_id) FILTER (difference IS NOT NULL), []) AS other_case_values
     FROM paired GROUP BY suite, runner, arm, other_arm, measure, arm_place, other_place
     ORDER BY suite, runner, arm_place, other_place, measure"""
 
@@ -102,7 +98,7 @@ ARM_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "arm_differences",
-        "Differences between two arms of a runner, paired by case: pass rate, tokens, cost, with 95 % intervals.",
+        "Differences between two arms of a runner, paired by case: pass rate, tokens, cost (`arms` adds intervals).",
         _DIFFERENCES,
     ),
 )

@@ -267,6 +267,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(32, "what stale pairs need", ()),
     Migration(33, "whether cases of pairs are clustered", tuple(_added(_ADDED_IN_33))),
     Migration(34, "control limits of judges that are unknown", ()),
+    Migration(35, "values of cases that differences between arms are of", ()),
 )
 
 

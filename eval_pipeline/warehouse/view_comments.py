@@ -77,8 +77,8 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "mean": "Mean over these cases in the arm",
         "other_mean": "Mean over these cases in the other arm",
         "difference": "Mean difference: arm minus other arm",
-        "low": "Lower end of its 95 % interval; NULL: fewer than two cases",
-        "high": "Upper end of its 95 % interval; NULL: fewer than two cases",
+        "case_values": "Value of each of these cases in the arm",
+        "other_case_values": "Value of each of these cases in the other arm",
     },
     "conversation_turns": {
         "turn": "Turn of the conversation, from 1",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.statistics.gates import difference_interval
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 from eval_pipeline_tests.new_data import make_data
 
@@ -92,10 +93,16 @@ def test_arms_are_compared_in_pairs_by_case(compared: CliProject) -> None:
     found = {(row["arm"], row["other_arm"], row["measure"]): row for row in rows}
     assert {key[:2] for key in found} == {("with", "without"), ("with", "other"), ("without", "other")}
     passed = found["with", "without", "pass_rate"]
+    by_compare = difference_interval([1.0, 1.0, 0.0], reach=1.0)
+    assert by_compare is not None
     assert (passed["cases"], passed["mean"], passed["other_mean"]) == (3, 1.0, pytest.approx(1 / 3))
     assert passed["difference"] == pytest.approx(2 / 3)
-    assert passed["low"] == pytest.approx(2 / 3 - 4.303 * (1 / 3), abs=1e-3)
-    assert found["with", "without", "cost_usd"]["difference"] == 0
+    assert (passed["low"], passed["high"]) == (max(-1.0, by_compare[0]), min(1.0, by_compare[1]))
+    assert -1 <= passed["low"] < 2 / 3 < passed["high"] <= 1
+    equal = found["without", "other", "pass_rate"]
+    assert (equal["difference"], equal["low"] < 0 < equal["high"]) == (0, True), "three equal cases are no certainty"
+    cost = found["with", "without", "cost_usd"]
+    assert (cost["difference"], cost["low"], cost["high"]) == (0, None, None), "nothing shows how far a cost can change"
     shown = compared("arms", "suite", "--runner", "cc").out
     assert "with - without" in shown
     assert "66.7 %" in shown
