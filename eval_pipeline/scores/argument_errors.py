@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from pydantic import ValidationError
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, nearest
+from eval_pipeline.scores.near_words import nearest_word
 from eval_pipeline.suites.fields import EVALUATOR
 from eval_pipeline.suites.model import EvaluatorSpec
 
@@ -45,9 +46,8 @@ def argument_error(spec: EvaluatorSpec, class_: type[Any], error: ValidationErro
     place = SourceLocation(field=f"{spec.type} {name}".strip())
     if first["type"] == "unexpected_keyword_argument":
         arguments = [field.name for field in fields(_owner_class(class_, first["loc"][:-1]))]
-        listing = f"there are: {', '.join(arguments)}" if arguments else "there are none"
-        names = [*arguments, *(EVALUATOR.names if len(first["loc"]) == 1 else ())]
-        return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), names)}", place)
+        common = EVALUATOR.names if len(first["loc"]) == 1 else ()
+        return InputError(f"unknown argument; {_listing(str(first['loc'][-1]), arguments, common)}", place)
     if first["type"] == "missing":
         return InputError("required", place)
     if first["type"] == "value_error":
@@ -56,6 +56,14 @@ def argument_error(spec: EvaluatorSpec, class_: type[Any], error: ValidationErro
     value = first["input"]
     text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
     return InputError(f"expected {expected}, got {text}", place)
+
+
+def _listing(name: str, arguments: Sequence[str], common: Iterable[str]) -> str:
+    """Return the arguments that there are, with the nearest one; of those of every evaluator only the nearest one."""
+    near = nearest_word(name, arguments) or nearest(name, common)
+    listed = [*arguments, *([near] if near is not None and near not in arguments else ())]
+    hint = f"; did you mean '{near}'?" if near is not None else ""
+    return (f"there are: {', '.join(listed)}" if listed else "there are none") + hint
 
 
 def _owner_class(class_: Any, steps: Iterable[int | str]) -> Any:

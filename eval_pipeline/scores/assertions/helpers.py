@@ -6,7 +6,6 @@ Each raises `CheckFailed`, an AssertionError, with what was expected, what was o
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     user_line,
 )
 from eval_pipeline.scores.assertions.matching import Pattern
+from eval_pipeline.scores.near_words import nearest_word
 
 Explain = str | Mapping[str, Any] | Callable[..., str | None] | None
 """The question of a failed check: a text, a mapping with `question`, or a function of the facts of the failure."""
@@ -46,9 +46,9 @@ class _Group:
 
     def __getattr__(self, name: str) -> Any:
         known = [word for word in dir(self) if not word.startswith("_")]
-        near = difflib.get_close_matches(_snake(name), known, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise AttributeError(f"no helper '{name}'{hint} There are: {', '.join(known)}")
+        near = nearest_word(_snake(name), known)
+        hint = f"; did you mean '{near}'?" if near is not None else ""
+        raise AttributeError(f"no helper '{name}'; there are: {', '.join(known)}{hint}")
 
 
 def _snake(name: str) -> str:

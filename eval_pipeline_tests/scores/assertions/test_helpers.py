@@ -92,7 +92,10 @@ def test_an_option_matches_each_value_once_whatever_the_order() -> None:
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda: commands.notIncludes, "no helper 'notIncludes'; did you mean 'not_includes'?"),
+        (lambda: commands.notIncludes, "last, not_includes, only, size; did you mean 'not_includes'?"),
+        (lambda: tool_calls.includes, "no helper 'includes'; there are: at_least, at_most, before, count, has, only"),
+        (lambda: tool_calls.matches, "only, sequence; did you mean 'has'?"),
+        (lambda: commands.contains, "only, size; did you mean 'includes'?"),
         (lambda: commands.includes(REPORT, 3), "expected a text or a pattern, got 3"),
         (lambda: commands.includes(REPORT, {"positional": ["x"]}), "did you mean 'positionals'?"),
         (lambda: skills.has(REPORT, "x", min_confidence="sure"), "min_confidence: expected one of weak, medium"),
