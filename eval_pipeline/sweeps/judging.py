@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,9 +20,17 @@ from eval_pipeline.errors import EvalPipelineError, error_text
 from eval_pipeline.executions.model import Execution
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.evaluate import GRADER, BoundEvaluator, evaluate_with, requires_client, suite_folder
+from eval_pipeline.scores.evaluate import (
+    EVALUATORS,
+    GRADER,
+    BoundEvaluator,
+    evaluate_with,
+    requires_client,
+    suite_folder,
+)
 from eval_pipeline.scores.model import Score, Subject
-from eval_pipeline.suites.model import Case
+from eval_pipeline.suites.case_list import evaluators_of
+from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline.sweeps.anchor_rules import Anchors
 from eval_pipeline.sweeps.decisions import PairRules, pair_rules
 from eval_pipeline.sweeps.evaluator_specs import graders_of
@@ -41,6 +49,7 @@ from eval_pipeline.warehouse.anchors import (
     base_grades,
     candidates,
     frozen_anchors,
+    pairs_beside,
     reports_of,
     store_anchor_scores,
 )
@@ -105,34 +114,65 @@ class _Question:
         return fingerprint([*parts, *answer])[:32]
 
 
+@dataclass(frozen=True, slots=True)
+class _PairCases:
+    """The rules of a pair, where each case of its suite is, and which of them may call a grader."""
+
+    rules: PairRules
+    positions: Mapping[str, int]
+    graded: Set[str]
+
+    def find(self, case_id: str) -> Case | None:
+        """Return a case by its id; None when the suite has none."""
+        position = self.positions.get(case_id)
+        return self.rules.pair.ready.suite.cases[position] if position is not None else None
+
+
 class _Panel:
     """The evaluators with graders of the pairs that anchors are of, as the project is now."""
 
     def __init__(self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors) -> None:
         self.session, self.options, self.graders, self.anchors = session, options, graders, rules
         self.gone: defaultdict[str, set[str]] = defaultdict(set)
-        self._pairs: dict[PairKey, PairRules | str] = {}
+        self._pairs: dict[PairKey, _PairCases | str] = {}
 
-    def rules_of(self, name: PairKey) -> PairRules | str:
-        """Return the rules of a pair, or why it cannot be graded."""
+    def pair(self, name: PairKey) -> _PairCases | str:
+        """Return the rules and cases of a pair, or why it cannot be graded."""
         if name not in self._pairs:
             self._pairs[name] = self._load(name)
         return self._pairs[name]
 
-    def _load(self, name: PairKey) -> PairRules | str:
+    def _load(self, name: PairKey) -> _PairCases | str:
         try:
             (pair,) = self.session.pairs([name])
             self.graders.secrets.update(pair.runner.secrets)
-            return pair_rules(pair, self.options, self.graders)
+            rules = pair_rules(pair, self.options, self.graders)
         except EvalPipelineError as error:
             return str(error)
+        positions: dict[str, int] = {}
+        graded: set[str] = set()
+        for position, (case_id, specs) in enumerate(evaluators_of(pair.ready.suite.cases)):
+            positions[case_id] = position
+            if any(self._may_grade(spec) for spec in specs):
+                graded.add(case_id)
+        return _PairCases(rules, positions, graded)
+
+    def _may_grade(self, spec: EvaluatorSpec) -> bool:
+        """Return whether an evaluator is one of the selected, and of a type that may call a grader."""
+        selected = self.anchors.evaluators
+        return hasattr(EVALUATORS.find(spec.type), "grade") and (not selected or spec.name in selected)
+
+    def may_grade(self, name: PairKey, case_id: str | None = None) -> bool:
+        """Return whether a case of a pair (None: any) may have a selected evaluator that calls a grader."""
+        cases = self.pair(name)
+        return not isinstance(cases, str) and (bool(cases.graded) if case_id is None else case_id in cases.graded)
 
     def graded_by(self, anchor: Anchor) -> tuple[PairRules, Case, list[BoundEvaluator]] | str:
         """Return the case of an anchor and its evaluators that call a grader, or why there are none."""
-        rules = self.rules_of(anchor.pair)
-        if isinstance(rules, str):
-            return rules
-        case = next((case for case in rules.pair.ready.suite.cases if case.id == anchor.case_id), None)
+        cases = self.pair(anchor.pair)
+        if isinstance(cases, str):
+            return cases
+        case, rules = cases.find(anchor.case_id), cases.rules
         if case is None:
             return f"{anchor.pair.suite} has no case '{anchor.case_id}' any more"
         selected = self.anchors.evaluators
@@ -203,17 +243,20 @@ class _Panel:
 
 
 def _chosen(session: ProjectSession, name: str, panel: _Panel, now: datetime, frozen: set[str]) -> Iterator[Anchor]:
-    """Yield new anchors of the suites of a sweep that have none: as many answers of each as its rules say."""
-    found = list(candidates(session.warehouse, panel.anchors.cases, now))
-    pairs = set(pairs_of_sweep(session, list(dict.fromkeys(anchor.pair for anchor in found)), name))
-    taken: Counter[str] = Counter()
-    for anchor in found:
+    """Yield new anchors of the suites of a sweep that have none: as many answers of each as its rules say. Only
+    answers of pairs that a grader may grade are read."""
+    stored = pairs_beside(session.warehouse, frozen)
+    pairs = [pair for pair in pairs_of_sweep(session, stored, name) if panel.may_grade(pair)] if stored else []
+    missing = Counter({pair.suite: panel.anchors.size for pair in pairs})
+    for anchor in candidates(session.warehouse, pairs, panel.anchors.cases, now) if pairs else ():
         suite = anchor.pair.suite
-        if suite in frozen or anchor.pair not in pairs or taken[suite] >= panel.anchors.size:
+        if not missing[suite] or not panel.may_grade(anchor.pair, anchor.case_id):
             continue
         if not isinstance(panel.graded_by(anchor), str):
-            taken[suite] += 1
+            missing[suite] -= 1
             yield anchor
+            if not missing.total():
+                return
 
 
 @dataclass(slots=True)

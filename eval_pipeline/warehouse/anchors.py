@@ -25,6 +25,7 @@ _FROZEN = f"""
 _CANDIDATES = f"""
     SELECT {_NAMES} FROM current_verdicts v JOIN target_executions e USING (execution_id)
     WHERE v.status <> 'error' AND (len($1::VARCHAR[]) = 0 OR list_contains($1::VARCHAR[], v.case_id))
+      AND (v.suite, v.runner) IN (SELECT (unnest($2::VARCHAR[]), unnest($3::VARCHAR[])))
     ORDER BY md5(e.execution_id)"""
 _BASES = """
     SELECT execution_id, evaluator, question_key, frozen_at, count(value) FROM anchor_scores
@@ -48,10 +49,17 @@ def frozen_anchors(warehouse: Warehouse, sweep_name: str) -> list[Anchor]:
     return [_anchor(*row) for row in warehouse.frame(_FROZEN, [sweep_name]).iter_rows()]
 
 
-def candidates(warehouse: Warehouse, cases: Sequence[str], now: datetime) -> Iterator[Anchor]:
-    """Yield the current graded answers, of these cases where any are named, in an order that does not depend on what
-    they are."""
-    for row in warehouse.frame(_CANDIDATES, [list(cases)]).iter_rows():
+def pairs_beside(warehouse: Warehouse, suites: Collection[str]) -> list[PairKey]:
+    """Return the pairs that have current results, but those of these suites."""
+    query = "SELECT suite, runner FROM current_pairs WHERE NOT list_contains($1::VARCHAR[], suite) ORDER BY ALL"
+    return [PairKey(*row) for row in warehouse.frame(query, [list(suites)]).iter_rows()]
+
+
+def candidates(warehouse: Warehouse, pairs: Sequence[PairKey], cases: Sequence[str], now: datetime) -> Iterator[Anchor]:
+    """Yield the current graded answers of these pairs, of these cases where any are named, in an order that does not
+    depend on what they are."""
+    names = [[pair.suite for pair in pairs], [pair.runner for pair in pairs]]
+    for row in warehouse.frame(_CANDIDATES, [list(cases), *names]).iter_rows():
         yield _anchor(*[*row, now])
 
 

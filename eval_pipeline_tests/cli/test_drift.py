@@ -18,6 +18,7 @@ from eval_pipeline.scores.model import Score
 from eval_pipeline.sweeps import judging
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.anchors import candidates
 from eval_pipeline_tests.cli.sample_project import CliProject
 
 JUDGE = """\
@@ -228,6 +229,31 @@ def test_a_sweep_ends_though_grades_of_its_anchors_cannot_be_stored(
     assert "anchors are not graded: no room" in ran.err
     notice = json.loads((project.root / "told.json").read_text())
     assert (notice["decision"], notice["judge_drift"]) == ("GO", ["anchors are not graded: no room"])
+
+
+UNGRADED = "name: plain\nassertions:\n  - {type: contains, value: has}\ntests:\n" + TESTS
+
+
+def test_answers_are_read_only_of_suites_that_need_anchors(
+    project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[str]] = []
+
+    def read_candidates(warehouse: Any, pairs: Any, *rest: Any) -> Any:
+        read.append([pair.suite for pair in pairs])
+        return candidates(warehouse, pairs, *rest)
+
+    monkeypatch.setattr(judging, "candidates", read_candidates)
+    project.write("suites/plain.yaml", UNGRADED)
+    project.write("suites/later.yaml", SUITE.replace("name: asked", "name: later"))
+    project.edit("eval-pipeline.yaml", "nightly: {suites: [asked]", "nightly: {suites: [asked, plain, later]")
+
+    project("run", "--sweep", "nightly", "--quiet")
+    project("run", "--sweep", "nightly", "--quiet")
+
+    assert read == [["later"]]
+    frozen = project.ask("SELECT suite, count(DISTINCT execution_id) FROM anchor_scores GROUP BY suite ORDER BY suite")
+    assert frozen == [("asked", 6), ("later", 6)]
 
 
 class Killed(BaseException):
