@@ -80,17 +80,17 @@ def judge_anchors(session: ProjectSession, name: str, *, choose_anew: bool = Fal
     options = with_named(session.project, LaunchOptions(sweep=name)).resolve(session.project.defaults)
     graders = make_graders(options, session.warehouse, session.runner)
     graders.always_new = True
-    panel = _Panel(session, options, graders, rules)
+    anchor_graders = _AnchorGraders(session, options, graders, rules)
     known = [] if choose_anew else frozen_anchors(session.warehouse, name)
-    anchors = [*known, *_chosen(session, name, panel, now, {anchor.pair.suite for anchor in known})]
+    anchors = [*known, *_chosen(session, name, anchor_graders, now, {anchor.pair.suite for anchor in known})]
     identity = {"judging_id": new_id(now), "sweep_name": name, "judged_at": now}
-    grading = _Grading(panel, base_grades(session.warehouse, name), identity)
+    grading = _Grading(anchor_graders, base_grades(session.warehouse, name), identity)
     try:
-        asyncio.run(grading.run(list(panel.questions(anchors))))
+        asyncio.run(grading.run(list(anchor_graders.questions(anchors))))
     finally:
         if grading.stored:
             session.warehouse.publish()
-    return Judging(grading.grades, grading.base, {reason: len(ids) for reason, ids in panel.gone.items()})
+    return Judging(grading.grades, grading.base, {reason: len(ids) for reason, ids in anchor_graders.gone.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class _Question:
 
     @property
     def key(self) -> str:
-        """The identity of what is asked, whoever grades: arguments, fields of the case, files, the answer."""
+        """The identity of the grading, whoever grades: arguments, fields of the case, files, the answer."""
         spec, content = self.bound.spec, self.bound.content
-        asked = {name: value for name, value in content.items() if not name.startswith(GRADER)}
-        parts = [spec.type, spec.negate, spec.config, self.bound.evaluator.version, self.bound.reads, asked]
+        arguments = {name: value for name, value in content.items() if not name.startswith(GRADER)}
+        parts = [spec.type, spec.negate, spec.config, self.bound.evaluator.version, self.bound.reads, arguments]
         answer = [self.report.final_output, normalizer_of(self.execution)]
         return fingerprint([*parts, *answer])[:32]
 
@@ -128,7 +128,7 @@ class _PairCases:
         return self.rules.pair.ready.suite.cases[position] if position is not None else None
 
 
-class _Panel:
+class _AnchorGraders:
     """The evaluators with graders of the pairs that anchors are of, as the project is now."""
 
     def __init__(self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors) -> None:
@@ -190,7 +190,7 @@ class _Panel:
         return (rules, case, bound) if bound else f"no evaluator of {anchor.pair.suite} calls a grader"
 
     def questions(self, anchors: Sequence[Anchor]) -> Iterator[_Question]:
-        """Yield what graders are asked about anchors; note of the others why they are not."""
+        """Yield the gradings that anchors need; `gone` has why others are not graded."""
         stored = reports_of(self.session.warehouse, anchors)
         for anchor in anchors:
             graded, answer = self.graded_by(anchor), stored.get(anchor.execution_id)
@@ -242,17 +242,21 @@ class _Panel:
             yield folder
 
 
-def _chosen(session: ProjectSession, name: str, panel: _Panel, now: datetime, frozen: set[str]) -> Iterator[Anchor]:
-    """Yield new anchors of the suites of a sweep that have none: as many answers of each as its rules say. Only
-    answers of pairs that a grader may grade are read."""
+def _chosen(
+    session: ProjectSession, name: str, anchor_graders: _AnchorGraders, now: datetime, frozen: set[str]
+) -> Iterator[Anchor]:
+    """Yield new anchors of the suites of a sweep that have none: as many answers of each as its rules say.
+
+    Only answers of pairs that a grader may grade are read.
+    """
     stored = pairs_beside(session.warehouse, frozen)
-    pairs = [pair for pair in pairs_of_sweep(session, stored, name) if panel.may_grade(pair)] if stored else []
-    missing = Counter({pair.suite: panel.anchors.size for pair in pairs})
-    for anchor in candidates(session.warehouse, pairs, panel.anchors.cases, now) if pairs else ():
+    pairs = [pair for pair in pairs_of_sweep(session, stored, name) if anchor_graders.may_grade(pair)] if stored else []
+    missing = Counter({pair.suite: anchor_graders.anchors.size for pair in pairs})
+    for anchor in candidates(session.warehouse, pairs, anchor_graders.anchors.cases, now) if pairs else ():
         suite = anchor.pair.suite
-        if not missing[suite] or not panel.may_grade(anchor.pair, anchor.case_id):
+        if not missing[suite] or not anchor_graders.may_grade(anchor.pair, anchor.case_id):
             continue
-        if not isinstance(panel.graded_by(anchor), str):
+        if not isinstance(anchor_graders.graded_by(anchor), str):
             missing[suite] -= 1
             yield anchor
             if not missing.total():
@@ -264,7 +268,7 @@ class _Grading:
     """The grades of one judging, stored in batches as they are made: each is paid for. `bases` are the numbers of base
     grades that are stored; `identity` are the columns that all rows share."""
 
-    graders: _Panel
+    anchor_graders: _AnchorGraders
     bases: Mapping[tuple[Any, ...], int]
     identity: Row
     grades: int = 0
@@ -291,19 +295,19 @@ class _Grading:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             try:
-                await self.graders.graders.close()
+                await self.anchor_graders.graders.close()
             finally:
                 self._store()
 
     def _missing(self, question: _Question) -> int:
         anchor = question.anchor
         key = (anchor.execution_id, question.bound.spec.name, question.key, anchor.frozen_at)
-        return max(0, self.graders.anchors.base - self.bases.get(key, 0))
+        return max(0, self.anchor_graders.anchors.base - self.bases.get(key, 0))
 
     async def _grade(self, places: asyncio.Semaphore, take: int, question: _Question, base: bool) -> None:
         async with places:
-            score = await self.graders.score(question)
-        self._unstored.append({**self.identity, **_row(question, score, self.graders, base, take)})
+            score = await self.anchor_graders.score(question)
+        self._unstored.append({**self.identity, **_row(question, score, self.anchor_graders, base, take)})
         if score.value is not None:
             self.grades += 1
             self.base += base
@@ -312,15 +316,15 @@ class _Grading:
 
     def _store(self) -> None:
         if self._unstored:
-            store_anchor_scores(self.graders.session.warehouse, self._unstored)
+            store_anchor_scores(self.anchor_graders.session.warehouse, self._unstored)
             self.stored += len(self._unstored)
             self._unstored = []
 
 
-def _row(question: _Question, score: Score, panel: _Panel, base: bool, take: int) -> Row:
+def _row(question: _Question, score: Score, anchor_graders: _AnchorGraders, base: bool, take: int) -> Row:
     anchor, pair = question.anchor, question.rules.pair
     mark = score.minimum if score.minimum is not None else question.rules.threshold
-    by = graders_of(question.bound, pair, panel.graders) or []
+    by = graders_of(question.bound, pair, anchor_graders.graders) or []
     return {
         "suite": anchor.pair.suite, "runner": anchor.pair.runner, "case_id": anchor.case_id,
         "repetition": anchor.repetition, "execution_id": anchor.execution_id, "evaluator": score.evaluator,

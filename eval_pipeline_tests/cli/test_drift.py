@@ -266,13 +266,13 @@ Grading = Callable[[Any, Any], Awaitable[Score]]
 def graded_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object]) -> None:
     """Call `before` with the number of the grade, from 1, before each; two at once."""
     numbers = itertools.count(1)
-    real: Grading = judging._Panel._grade
+    real: Grading = judging._AnchorGraders._grade
 
-    async def grade(panel: Any, question: Any) -> Score:
+    async def grade(graders: Any, question: Any) -> Score:
         before(next(numbers))
-        return await real(panel, question)
+        return await real(graders, question)
 
-    monkeypatch.setattr(judging._Panel, "_grade", grade)
+    monkeypatch.setattr(judging._AnchorGraders, "_grade", grade)
     monkeypatch.setattr(judging, "GRADED_AT_ONCE", 2)
 
 
