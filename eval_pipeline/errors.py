@@ -121,8 +121,10 @@ def _of_many(name: str, names: Sequence[str], listed_by: str | None) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type and the message of an exception of foreign code, whose `__str__` may itself raise."""
+    """Return the type and the message, if it has any, of an exception of foreign code, whose `__str__` may itself
+    raise."""
     try:
-        return f"{type(error).__name__}: {error}"
+        text = str(error)
+        return f"{type(error).__name__}: {text}" if text.strip() else type(error).__name__
     except Exception as second:  # noqa: BLE001 — see above
         return f"{type(error).__name__}, whose message cannot be read ({type(second).__name__})"

@@ -44,6 +44,12 @@ def classified(report, ctx):
 def crashes(report, ctx):
     raise KeyError("lost")
 
+def crashes_silently(report, ctx):
+    raise MemoryError
+
+def interrupts(report, ctx):
+    raise KeyboardInterrupt
+
 def misspells(report, ctx):
     return ctx.finalOutput()
 
@@ -85,7 +91,7 @@ suite = [
     case("any", passes_all), case("later", passes_later), case("fails", fails), case("classified", classified),
     case("crashes", crashes, expected_fail=True), case("lost", lost), case("dies", dies), case("exits", exits),
     case("misspells", misspells), case("yields", yields), case("yields-later", yields_later),
-    case("returns-one", returns_one),
+    case("returns-one", returns_one), case("silent", crashes_silently), case("interrupts", interrupts),
     case("expected", fails, expected_fail=True), case("unexpected", passes, expected_fail=True),
     case("relabelled", fails, classify_failure=relabel), case("broken", fails, classify_failure=broken),
     case("target", passes, classify_failure=of_target, expected_fail=True),
@@ -98,7 +104,10 @@ STATUSES = {
     "classified": ("failed", "timeout", "Called like one of ours", "quality"),
     "crashes": ("error", "assert-hook", "Assert hook crash", "grader"),
     "lost": ("error", "assert-hook", "Assert hook crash", "grader"),
-    **dict.fromkeys(("yields", "yields-later", "returns-one"), ("error", "assert-hook", "Assert hook crash", "grader")),
+    **dict.fromkeys(
+        ("yields", "yields-later", "returns-one", "silent", "interrupts"),
+        ("error", "assert-hook", "Assert hook crash", "grader"),
+    ),
     "dies": ("error", "assert-hook", "Assert hook crash", "grader"),
     "exits": ("error", "assert-hook", "Assert hook crash", "grader"),
     "misspells": ("error", "assert-hook", "Assert hook crash", "grader"),
@@ -141,6 +150,8 @@ def test_every_end_of_a_check_has_its_status_class_label_and_origin(folder: Proj
     assert "the generator 'yields', which never ran; write the check without `yield`" in reasons["yields"]
     assert "the generator 'yields_later'" in reasons["yields-later"] and "'yields'" in reasons["returns-one"]
     assert re.search(r"check crashed \(cases.py:\d+\): KeyError: 'lost'", reasons["crashes"])
+    assert reasons["silent"].endswith(": MemoryError"), reasons["silent"]
+    assert "KeyboardInterrupt" in reasons["interrupts"] and "KeyboardInterrupt:" not in reasons["interrupts"]
     assert "no attribute 'finalOutput'; did you mean 'final_output'?" in reasons["misspells"]
     assert "although the case expects a failure (expected_fail)" in reasons["unexpected"]
 
