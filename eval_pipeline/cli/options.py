@@ -26,6 +26,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.simulation_fields import STATUSES
+from eval_pipeline.sweeps.named_pairs import unknown_anchor_names
 from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep, runners_in
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options, without_unset
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
@@ -251,7 +252,7 @@ def select_in(
     read = [*empty, *(each.suite for each in ready)]
     usable = [pair for pair in used if pair not in unusable]
     checked = _checked_before_money(session, usable, resolved)
-    warnings = _known_before(session, read, usable, checked, strict=strict)
+    warnings = _known_before(session, read, usable, checked, None if suites else resolved.sweep, strict=strict)
     return Selection(
         session=session,
         suites=ready,
@@ -332,14 +333,21 @@ _FIELDS = {
 
 
 def _known_before(
-    session: ProjectSession, suites: list[Suite], pairs: list[PairKey], checked: Preflight, *, strict: bool
+    session: ProjectSession,
+    suites: list[Suite],
+    pairs: list[PairKey],
+    checked: Preflight,
+    sweep: str | None,
+    *,
+    strict: bool,
 ) -> Sequence[str]:
-    """Return the warnings about suites and money. Raises InputErrors for a warning with `strict`."""
+    """Return the warnings about suites, anchors and money. Raises InputErrors for a warning with `strict`."""
     unexecuted = (f"{error}; not executed{and_more(number)}" for error, number in checked.without_grader)
-    about_money = [*checked.warnings, *unexecuted, *_missing_graders(session, pairs, checked)]
+    unknown = unknown_anchor_names(session, sweep) if sweep is not None else ()
+    others = [*unknown, *checked.warnings, *unexecuted, *_missing_graders(session, pairs, checked)]
     if strict:
-        require_no_warnings(suites, about_money)
-    return [*grouped_warnings(suites), *about_money]
+        require_no_warnings(suites, others)
+    return [*grouped_warnings(suites), *others]
 
 
 def _missing_graders(session: ProjectSession, pairs: list[PairKey], checked: Preflight) -> Iterator[str]:

@@ -24,6 +24,7 @@ from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.kept_sweeps import forget_old
+from eval_pipeline.sweeps.named_pairs import unknown_anchor_names
 from eval_pipeline.sweeps.options import EVALUATE, STAGES, SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.plan import free_pairs
@@ -67,6 +68,8 @@ def work_of(
     named = options.sweep if partitions is pair_partitions else None  # the command line chooses, and ends its own
     if named is not None and only is None:
         pairs = or_fail(partial(pairs_of_sweep, session, pairs, named))
+        for warning in unknown_anchor_names(session, named):
+            context.log.warning(escape_controls(warning))
     if AUTOMATIC_TAG in context.run.tags:
         pairs = _free(context, session, pairs, options)
     selected = or_fail(lambda: select_pairs(session, pairs, options))

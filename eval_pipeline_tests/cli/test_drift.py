@@ -231,6 +231,17 @@ def test_a_sweep_ends_though_grades_of_its_anchors_cannot_be_stored(
     assert (notice["decision"], notice["judge_drift"]) == ("GO", ["anchors are not graded: no room"])
 
 
+def test_names_of_anchors_that_no_suite_has_are_warned_of(project: CliProject) -> None:
+    project.edit("eval-pipeline.yaml", "base: 3}", "base: 3, cases: [c1, case2], evaluators: [fairr, says]}")
+
+    text = " ".join(project("plan", "--sweep", "nightly").text.split())
+
+    assert "sweeps.nightly.anchors.cases: no suite of the sweep has the case 'case2'" in text
+    assert "anchors.evaluators: no suite of the sweep has the evaluator 'fairr'; did you mean 'fair'?" in text
+    assert "'c1'" not in text
+    assert "'says'" not in text
+
+
 UNGRADED = "name: plain\nassertions:\n  - {type: contains, value: has}\ntests:\n" + TESTS
 
 

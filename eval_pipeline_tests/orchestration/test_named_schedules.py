@@ -184,7 +184,7 @@ def judge(prompt):
 
 def test_a_run_of_dagster_grades_anchors_and_tells_of_a_judge_that_drifts(folder: ProjectFolder) -> None:
     notify = {"on": ["judge-drift"], "command": ["sh", "-c", "cat > told.json"]}
-    sweeps = {"nightly": {"anchors": {"size": 2, "base": 2}, "notify": notify}}
+    sweeps = {"nightly": {"anchors": {"size": 2, "base": 2, "evaluators": ["fair"]}, "notify": notify}}
     document = {"suites": ["suites"], "defaults": {"grader": "judge"}, "sweeps": sweeps}
     (folder.root / "eval-pipeline.yaml").write_text(json.dumps(document))
     (folder.root / "judge.py").write_text(JUDGE)
