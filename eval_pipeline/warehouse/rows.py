@@ -48,7 +48,7 @@ _CASES = encoder(
     Case,
     given=(
         "suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group",
-        "persona", "simulated_user", "created_at", "updated_at",
+        "persona", "simulated_user", "created_at", "updated_at", "repetitions",
     ),
 )  # fmt: skip
 _RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at", "content"))
@@ -130,6 +130,7 @@ def case_rows(suite: Suite, rules: SecretRules = NO_RULES) -> Iterator[Row]:
             evaluators=[_evaluator(spec, rules) for spec in case.evaluators],
             workspace=case.workspace.fingerprint_fields() if case.workspace is not None else None,
             case_group=case.group,
+            repetitions=case.repetitions or suite.settings.repetitions,
             persona=_persona(case.user),
             simulated_user=case.user.fingerprint_fields() if case.user is not None else None,
             **{name: _time_of(case.metadata.get(name)) for name in ("created_at", "updated_at")},

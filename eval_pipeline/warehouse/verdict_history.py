@@ -101,39 +101,69 @@ CAUSES = f"""
            changed_at, sweep_id
     FROM facts ORDER BY changed_at DESC, suite, runner, case_id, repetition"""
 
-_SEEN = "concat_ws(chr(30), {0}.input, {0}.conversation, {0}.workspace, {0}.simulated_user, {0}.mocks, {0}.depends_on)"
+_SEEN = "row({0}.input, {0}.conversation, {0}.workspace, {0}.simulated_user, {0}.mocks, {0}.depends_on)"
 """What of a case its target can see."""
+_JUDGED = "row({0}.expected_output, {0}.criteria, {0}.metadata, {0}.tags)"
+"""What of a case only its evaluators may read."""
+_LISTS = """regexp_extract_all(n.evaluator, '"(?:assertions|assert|evaluators)" *:')"""
+_TYPES = """regexp_extract_all(n.evaluator, '"type" *: *"([^"]*)"', 1)"""
+"""Types that a spec names: its own, and where it has members, theirs and that of what combines their values."""
+_ARITHMETIC = "['weighted-average', 'weighted_average', 'threshold']"
+"""Combinations of values that call nothing."""
+_PLAIN = f"""(len({_LISTS}) = 0 OR len({_LISTS}) = 1 AND coalesce(
+    len(json_extract_string(n.evaluator, '$.config.assertions[*].type'))
+        = json_array_length(n.evaluator, '$.config.assertions'), false))"""
+"""Whether the types of all members of a spec are known: it has none, or one list of entries that each have a type."""
 _NEEDS = f"""
     WITH moved AS (
         SELECT c.suite, c.runner, c.suite_revision AS before, s.newest AS after, c.suite_plans::BIGINT AS plans,
-               c.finished_at, c.sweep_id
+               coalesce(c.repetitions, 1) AS repetitions, c.finished_at, c.sweep_id
         FROM current_pairs c JOIN (
             SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s
             ON s.suite = c.suite
         WHERE s.newest <> c.suite_revision),
     suites_moved AS (SELECT DISTINCT suite, before, after FROM moved),
-    executing AS (
-        SELECT m.suite, m.before, m.after, count(o.case_id) = 0 AS unknown,
-               bool_or(o.case_id IS NULL OR {_SEEN.format("n")} <> {_SEEN.format("o")}) AS yes
+    compared AS (
+        SELECT m.suite, m.before, m.after, n.case_id, o.case_id IS NULL AS added,
+               {_SEEN.format("n")} IS DISTINCT FROM {_SEEN.format("o")} AS seen,
+               {_JUDGED.format("n")} IS DISTINCT FROM {_JUDGED.format("o")} AS judged,
+               o.repetitions AS had, n.repetitions AS has
         FROM suites_moved m JOIN cases n ON n.suite = m.suite AND n.suite_revision = m.after
-        LEFT JOIN cases o ON o.suite = m.suite AND o.suite_revision = m.before AND o.case_id = n.case_id
-        GROUP BY m.suite, m.before, m.after),
+        LEFT JOIN cases o ON o.suite = m.suite AND o.suite_revision = m.before AND o.case_id = n.case_id),
+    executing AS (
+        SELECT m.suite, m.runner, bool_and(c.added) AS unknown,
+               bool_or(c.added OR c.seen OR coalesce(c.has > coalesce(c.had, m.repetitions), false)) AS yes,
+               bool_or(c.has IS NULL AND c.had IS NOT NULL) AS usual
+        FROM moved m JOIN compared c ON c.suite = m.suite AND c.before = m.before AND c.after = m.after
+        GROUP BY m.suite, m.runner),
     evaluated AS (
         SELECT suite, suite_revision, case_id, unnest(from_json(evaluators, '["JSON"]'))::VARCHAR AS evaluator
         FROM cases SEMI JOIN suites_moved USING (suite)),
     types AS (SELECT type, bool_or(graders IS NOT NULL) AS graded FROM evaluator_specs GROUP BY type),
-    grading AS (
-        SELECT m.suite, m.before, m.after, bool_or(t.graded) AS yes, bool_or(t.type IS NULL) AS unknown
-        FROM suites_moved m JOIN evaluated n ON n.suite = m.suite AND n.suite_revision = m.after
-        LEFT JOIN evaluated o ON o.suite = m.suite AND o.suite_revision = m.before AND o.case_id = n.case_id
+    graded_types AS (
+        SELECT coalesce(list(type) FILTER (graded), []) AS graded, coalesce(list(type), []) AS known FROM types),
+    specs AS (
+        SELECT c.suite, c.before, c.after, c.judged, o.suite IS NULL AS changed,
+               CASE WHEN t.graded THEN true
+                    WHEN o.suite IS NOT NULL THEN t.graded
+                    WHEN len({_LISTS}) > 0 AND list_has_any({_TYPES}, g.graded) THEN true
+                    WHEN t.type IS NULL OR NOT {_PLAIN} THEN NULL
+                    WHEN len({_LISTS}) > 0 AND NOT list_has_all(list_concat(g.known, {_ARITHMETIC}), {_TYPES}) THEN NULL
+                    ELSE false END AS graded
+        FROM compared c JOIN evaluated n ON n.suite = c.suite AND n.suite_revision = c.after AND n.case_id = c.case_id
+        LEFT JOIN evaluated o ON o.suite = c.suite AND o.suite_revision = c.before AND o.case_id = n.case_id
             AND o.evaluator = n.evaluator
         LEFT JOIN types t ON t.type = n.evaluator ->> '$.type'
-        WHERE o.suite IS NULL GROUP BY m.suite, m.before, m.after)
+        CROSS JOIN graded_types g),
+    grading AS (
+        SELECT suite, before, after,
+               bool_or(CASE WHEN judged THEN coalesce(graded, true) ELSE changed AND graded END) AS yes,
+               bool_or(changed AND graded IS NULL) AS unknown
+        FROM specs GROUP BY suite, before, after)
     SELECT m.suite, m.runner, 'suite' AS reason, m.plans, m.finished_at, m.sweep_id,
-           CASE WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN g.yes THEN 'graders'
-                WHEN g.unknown THEN NULL ELSE 'nothing' END
-               AS needs
-    FROM moved m LEFT JOIN executing e ON e.suite = m.suite AND e.before = m.before AND e.after = m.after
+           CASE WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN e.usual THEN NULL
+                WHEN g.yes THEN 'graders' WHEN g.unknown THEN NULL ELSE 'nothing' END AS needs
+    FROM moved m LEFT JOIN executing e ON e.suite = m.suite AND e.runner = m.runner
     LEFT JOIN grading g ON g.suite = m.suite AND g.before = m.before AND g.after = m.after"""
 
 STALE_PAIRS = f"""

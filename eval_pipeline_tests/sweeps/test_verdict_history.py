@@ -254,3 +254,83 @@ def test_pairs_are_listed_with_why_they_are_stale(folder: ProjectFolder) -> None
     session = folder.session()
     run_recorded(session, session.pairs([PairKey("more", "echo")]), SweepOptions(), None, SweepObserver())
     assert stale() == [("sums", "echo", "runner", 3)]
+
+
+MEMBER = {"type": "composite", "name": "all", "assertions": [TWO], "aggregator": {"type": "weighted_average"}}
+SCORED: tuple[tuple[dict[str, Any], ...], ...] = ((TWO, GRADED), (TWO, MEMBER), (TWO,))
+"""The evaluators of the suite: with a grader, with a composite of none, and plain ones."""
+BY_GRADER, BY_MEMBERS, PLAIN = SCORED
+TEXTS: dict[str, Any] = {"criteria": "short", "expected_output": "2", "metadata": {"level": "low"}}
+NEEDS: dict[str, tuple[tuple[dict[str, Any], ...], dict[str, Any], dict[str, Any], str | None]] = {
+    "criteria": (BY_GRADER, {}, {"tests": [a_test("a", *BY_GRADER, **TEXTS | {"criteria": "long"})]}, "graders"),
+    "reference": (BY_GRADER, {}, {"tests": [a_test("a", *BY_GRADER, **TEXTS | {"expected_output": "3"})]}, "graders"),
+    "metadata": (
+        BY_GRADER, {}, {"tests": [a_test("a", *BY_GRADER, **TEXTS | {"metadata": {"level": "high"}})]}, "graders",
+    ),
+    "text-beside-a-grader": (
+        BY_GRADER, {}, {"tests": [a_test("a", contains("3", name="two"), GRADED, **TEXTS)]}, "nothing",
+    ),
+    "criteria-of-no-grader": (PLAIN, {}, {"tests": [a_test("a", *PLAIN, **TEXTS | {"criteria": "long"})]}, "nothing"),
+    "grader-in-a-composite": (
+        BY_MEMBERS, {},
+        {"tests": [a_test("a", TWO, MEMBER | {"assertions": [TWO, GRADED]}, **TEXTS)]}, None,
+    ),
+    "text-in-a-composite": (
+        BY_MEMBERS, {},
+        {"tests": [a_test("a", TWO, MEMBER | {"assertions": [contains("3")]}, **TEXTS)]}, "nothing",
+    ),
+    "criterion-in-a-composite": (
+        BY_MEMBERS, {}, {"tests": [a_test("a", TWO, MEMBER | {"assertions": [TWO, "Is it so?"]}, **TEXTS)]}, None,
+    ),
+    "more-repetitions": (
+        PLAIN, {"execution": {"trials": 2}},
+        {"tests": [a_test("a", *PLAIN, **TEXTS)], "execution": {"trials": 3}}, "executions",
+    ),
+    "more-repetitions-than-the-usual": (
+        PLAIN, {}, {"tests": [a_test("a", *PLAIN, **TEXTS)], "execution": {"trials": 2}}, "executions",
+    ),
+    "fewer-repetitions": (
+        PLAIN, {"execution": {"trials": 3}},
+        {"tests": [a_test("a", *PLAIN, **TEXTS)], "execution": {"trials": 2}}, "nothing",
+    ),
+}  # fmt: skip
+
+
+def load(folder: ProjectFolder) -> None:
+    """Read the suites, as a command does."""
+    session = folder.session()
+    session.store.store_suites(session.load_suites())
+
+
+@pytest.mark.parametrize(("scored", "settings", "edited", "needs"), NEEDS.values(), ids=NEEDS)
+def test_stale_pairs_need_what_their_edit_costs(
+    folder: ProjectFolder,
+    scored: tuple[dict[str, Any], ...],
+    settings: dict[str, Any],
+    edited: dict[str, Any],
+    needs: str | None,
+) -> None:
+    folder.write_suite(a_test("a", *scored, **TEXTS), **settings)
+    load(folder)
+    folder.sweep(grader="judge")
+
+    folder.write_suite(*edited["tests"], **{name: value for name, value in edited.items() if name != "tests"})
+    load(folder)
+
+    assert folder.ask("SELECT reason, needs FROM stale_pairs") == [("suite", needs)]
+
+
+def test_a_field_that_moves_into_the_place_of_another_is_an_edit(folder: ProjectFolder) -> None:
+    load(folder)
+    folder.sweep()
+    folder.write_suite(a_test("a", *HALF), execution=LOW, description="edited")
+    load(folder)
+    before = folder.ask("SELECT needs FROM stale_pairs")
+    with folder.session().warehouse.transaction() as connection:
+        newest = "(SELECT arg_max(suite_revision, loaded_at) FROM suites)"
+        of_old, of_new = f"suite_revision <> {newest}", f"suite_revision = {newest}"
+        connection.execute(f"UPDATE cases SET conversation = '[]', workspace = NULL WHERE {of_old}")
+        connection.execute(f"UPDATE cases SET conversation = NULL, workspace = '[]' WHERE {of_new}")
+
+    assert before == [("nothing",)]
+    assert folder.ask("SELECT needs FROM stale_pairs") == [("executions",)]

@@ -51,6 +51,7 @@ NEW_IN_16 = {
         "model", "measured", "allowed", "answers", "passed", "reason", "checked_at", "sweep_id",
     ),
 }  # fmt: skip
+NEW_IN_36 = {"cases": ("repetitions",)}
 NEW_IN_18 = {"sweeps": ("name",)}
 NEW_IN_19 = dict.fromkeys(("cases", "verdicts", "leaderboards"), ("incomplete",))
 NEW_IN_21 = {"runners": ("arm_of", "arm", "arm_place")}
@@ -143,6 +144,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_18,
                     NEW_IN_19,
                     NEW_IN_20,
+                    NEW_IN_36,
                     TEXTS_BEFORE_9,
                 )
                 for added in new.get(name, ())
