@@ -64,8 +64,8 @@ _MEASURED = f"""
     JOIN (SELECT suite, runner, avg(pass_rate) AS pass_rate FROM by_case GROUP BY suite, runner)
     USING (suite, runner)"""
 
-DIFFERENCES = f"""
-    WITH rates AS (
+_DIFFERENCES = f"""
+    rates AS (
         SELECT suite, runner, case_id, count(*) AS answers, avg(({_OK})::INTEGER) AS rate,
                var_samp(({_OK})::INTEGER) AS noise
         FROM current_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
@@ -73,10 +73,12 @@ DIFFERENCES = f"""
         SELECT a.suite, var_samp(a.rate - b.rate) AS together, avg(a.noise + b.noise) AS within,
                avg(a.noise / a.answers + b.noise / b.answers) AS noise
         FROM rates a JOIN rates b ON a.suite = b.suite AND a.case_id = b.case_id AND a.runner < b.runner
-        GROUP BY a.suite, a.runner, b.runner)
+        GROUP BY a.suite, a.runner, b.runner)"""
+_SPREADS = """
     SELECT suite, median(greatest(together - coalesce(noise, 0), 0)) AS between_cases,
            median(coalesce(within, 0)) AS within_cases
     FROM differences WHERE together > 0 GROUP BY suite"""
+DIFFERENCES = f"WITH {_DIFFERENCES} {_SPREADS}"
 """How the difference of two runners' pass rates on a case varies, by suite: medians over its pairs of runners. Where
 nothing was repeated, all of it counts as between cases."""
 _OF_MEANS = Variation(Sql("between_cases"), Sql("within_cases")).of_means(Sql("repetitions"))  # type: ignore[arg-type]
@@ -301,7 +303,8 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         "detectable_differences",
         "The smallest difference of pass rates that the current cases and repetitions of a runner are likely to show.",
         f"""
-    WITH spreads AS ({DIFFERENCES}),
+    WITH {_DIFFERENCES},
+    spreads AS ({_SPREADS}),
     sizes AS (
         SELECT suite, runner, count(*) AS cases, min(answers) AS repetitions FROM (
             SELECT suite, runner, case_id, count(*) AS answers FROM current_verdicts WHERE status <> 'error'
