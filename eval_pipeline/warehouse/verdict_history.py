@@ -114,7 +114,7 @@ _PLAIN = f"""(len({_LISTS}) = 0 OR len({_LISTS}) = 1 AND coalesce(
     len(json_extract_string(n.evaluator, '$.config.assertions[*].type'))
         = json_array_length(n.evaluator, '$.config.assertions'), false))"""
 """Whether the types of all members of a spec are known: it has none, or one list of entries that each have a type."""
-_NEEDS = f"""
+_MOVED = f"""
     WITH moved AS (
         SELECT c.suite, c.runner, c.suite_revision AS before, s.newest AS after, c.suite_plans::BIGINT AS plans,
                coalesce(c.repetitions, 1) AS repetitions, c.finished_at, c.sweep_id
@@ -159,15 +159,16 @@ _NEEDS = f"""
         SELECT suite, before, after,
                bool_or(CASE WHEN judged THEN coalesce(graded, true) ELSE changed AND graded END) AS yes,
                bool_or(changed AND graded IS NULL) AS unknown
-        FROM specs GROUP BY suite, before, after)
+        FROM specs GROUP BY suite, before, after)"""
+_NEEDS = """
     SELECT m.suite, m.runner, 'suite' AS reason, m.plans, m.finished_at, m.sweep_id,
            CASE WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN e.usual THEN NULL
                 WHEN g.yes THEN 'graders' WHEN g.unknown THEN NULL ELSE 'nothing' END AS needs
     FROM moved m LEFT JOIN executing e ON e.suite = m.suite AND e.runner = m.runner
     LEFT JOIN grading g ON g.suite = m.suite AND g.before = m.before AND g.after = m.after"""
 
-STALE_PAIRS = f"""
-    SELECT * FROM ({_NEEDS})
+STALE_PAIRS = f"""{_MOVED}
+    {_NEEDS}
     UNION ALL
     SELECT c.suite, c.runner, 'runner', c.suite_plans::BIGINT, c.finished_at, c.sweep_id, 'executions'
     FROM current_pairs c JOIN (
