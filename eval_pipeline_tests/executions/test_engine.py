@@ -215,7 +215,7 @@ def test_whether_time_that_ran_out_is_tried_again_is_the_adapters_choice(
     [
         pytest.param(KeyError("x"), "adapter 'replay' failed: KeyError: 'x'", id="any error"),
         pytest.param(TimeoutError("too slow"), "adapter 'replay' failed: TimeoutError: too slow", id="its own timeout"),
-        pytest.param(asyncio.CancelledError(), "adapter 'replay' failed: CancelledError: ", id="cancels itself"),
+        pytest.param(asyncio.CancelledError(), "adapter 'replay' failed: CancelledError", id="cancels itself"),
         pytest.param(SystemExit(3), "adapter 'replay' failed: SystemExit: 3", id="leaves"),
         pytest.param(
             StopIteration(), "adapter 'replay' failed: RuntimeError: coroutine raised StopIteration", id="ends"

@@ -59,9 +59,9 @@ async def check_later(output):
 WAYS = {
     "exit": "SystemExit: 3",
     "stop": "Stop: enough",
-    "interrupt": "KeyboardInterrupt: ",
+    "interrupt": "KeyboardInterrupt",
     "unprintable": "Unprintable, whose message cannot be read (RuntimeError)",
-    "cancelled": "CancelledError: ",
+    "cancelled": "CancelledError",
 }
 ENDINGS = {
     "end": "the process of the function ended with exit code 5",
@@ -72,7 +72,7 @@ ANSWERS = {"unwritable": "RuntimeError: no text", "key": "RuntimeError: no text"
 
 @pytest.mark.parametrize("function", ["plain", "coroutine"])
 def test_a_target_that_misbehaves_costs_one_execution(folder: ProjectFolder, function: str) -> None:
-    ways = {**WAYS, **ENDINGS, **ANSWERS, **({"cancel": "CancelledError: "} if function == "coroutine" else {})}
+    ways = {**WAYS, **ENDINGS, **ANSWERS, **({"cancel": "CancelledError"} if function == "coroutine" else {})}
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(way, text=way) for way in ways), a_test("well", text="2"))
     folder.write_runners(a_runner_entry(function=f"odd:{function}", arguments={}, isolation="process"))
@@ -87,7 +87,7 @@ def test_a_target_that_misbehaves_costs_one_execution(folder: ProjectFolder, fun
 @pytest.mark.parametrize("function", ["check", "check_later"])
 def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, function: str) -> None:
     hangs = {"stall": "it took longer than 0.5 s and was ended"}
-    ways = {**WAYS, **ENDINGS, **hangs, **({"cancel": "CancelledError: "} if function == "check_later" else {})}
+    ways = {**WAYS, **ENDINGS, **hangs, **({"cancel": "CancelledError"} if function == "check_later" else {})}
     (folder.root / "suites" / "odd.py").write_text(CODE)
     evaluator = {"type": "python", "function": f"odd:{function}"}
     limited = {way: {**evaluator, "timeout_s": 0.5} for way in hangs}
