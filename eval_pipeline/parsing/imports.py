@@ -8,7 +8,6 @@ installed packages do not. Names that are computed, and files that a program ope
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.file_search import is_file, search_roots
+from eval_pipeline.parsing.python_syntax import module_syntax
 
 MOST_FILES = 2_000
 """A program that imports more of its project than this is identified by the first ones."""
@@ -26,7 +26,6 @@ _SHELL = frozenset({".sh", ".bash"})
 _JAVASCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"](\.{1,2}/[^'"]+)['"]""")
 _SHELL_IMPORT = re.compile(r"""^\s*(?:\.|source)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+)""", re.MULTILINE)
 _OURS = __name__.partition(".")[0]
-_IMPORTERS = frozenset({"import_module", "__import__"})
 
 
 def imported_files(file: Path, roots: Sequence[Path]) -> list[Path]:
@@ -105,7 +104,7 @@ def _imports(file: Path, folders: tuple[Path, ...]) -> Iterator[Path]:
     try:
         written = file.stat()
         names = _imported_names(file, written.st_mtime_ns, written.st_size)
-    except (OSError, ValueError, SyntaxError, RecursionError):
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return
     for level, name in names:
         find = _FINDERS[_kind(file)]
@@ -117,7 +116,7 @@ def _imported_names(file: Path, written_ns: int, size: int) -> tuple[tuple[int, 
     """What a file imports: level (0: absolute, else the dots of a relative import) and name. Raises SyntaxError."""
     kind = _kind(file)
     if kind == "python":
-        return tuple(dict.fromkeys(_python_names(ast.parse(file.read_bytes()))))
+        return module_syntax(file.read_bytes()).imported
     pattern = {"javascript": _JAVASCRIPT_IMPORT, "shell": _SHELL_IMPORT}.get(kind)
     text = file.read_text(encoding="utf-8", errors="replace") if pattern is not None else ""
     return tuple((1, name) for name in dict.fromkeys(pattern.findall(text))) if pattern is not None else ()
@@ -127,25 +126,6 @@ def _kind(file: Path) -> str:
     if file.suffix in _JAVASCRIPT:
         return "javascript"
     return "shell" if file.suffix in _SHELL else "python" if file.suffix == ".py" else "other"
-
-
-def _python_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            yield node.level, module
-            yield from ((node.level, f"{module}.{alias.name}".lstrip(".")) for alias in node.names)
-        elif isinstance(node, ast.Call) and _is_import(node.func) and node.args:
-            name = node.args[0]
-            if isinstance(name, ast.Constant) and isinstance(name.value, str) and not name.value.startswith("."):
-                yield 0, name.value
-
-
-def _is_import(function: ast.expr) -> bool:
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
-    return name in _IMPORTERS
 
 
 def _python_files(file: Path, level: int, name: str, folders: tuple[Path, ...]) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -35,6 +36,13 @@ def check(report, ctx):
 
 suite = [Case(id=f"case-{{number}}", prompt=f"Do {{number}}.", check=check) for number in range({cases})]
 """
+_FUNCTION = """
+def check_{number}(report, ctx):
+    assert report.final_output
+    assert "done {number}" in report.final_output
+    assert len(ctx.get_commands()) > {number}
+"""
+_CASE = '    Case(id="case-{number}", prompt="Do {number}.", check=check_{number}),'
 _ROUNDS = 5
 
 
@@ -44,8 +52,9 @@ def measure_checks(timed: Callable[[list[str], Path], Any], run: list[str], quic
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         suite_file = _project(folder)
-        loads = [_load_s(suite_file) for _ in range(2 if quick else _ROUNDS)]
-        print(f"loading {_CASES:,} Python cases: {_shown(loads, 's')}", flush=True)
+        for what, file in (("", suite_file), (" of a function with three asserts each", _with_asserts(folder))):
+            loads = [_load_cpu_s(file) for _ in range(2 if quick else _ROUNDS)]
+            print(f"loading {_CASES:,} Python cases{what}: CPU {_shown(loads, 's')}", flush=True)
         suite = load_suite(suite_file)
         for what, at_once in (("one after another", 1), ("50 at once", 50)):
             rates = [
@@ -66,14 +75,28 @@ def _project(folder: Path) -> Path:
     return suite_file
 
 
-def _load_s(suite_file: Path) -> float:
-    """Load in a new worker: a comment makes it another module."""
+def _with_asserts(folder: Path) -> Path:
+    functions = [_FUNCTION.format(number=number) for number in range(_CASES)]
+    cases = [_CASE.format(number=number) for number in range(_CASES)]
+    suite_file = folder / "asserts.py"
+    suite_file.write_text("\n".join(["from eval_pipeline import Case", *functions, "suite = [", *cases, "]\n"]))
+    return suite_file
+
+
+def _load_cpu_s(suite_file: Path) -> float:
+    """Load in a new worker, whose CPU counts, too: a comment makes it another module."""
     end_workers()
     with suite_file.open("a") as file:
         file.write("# again\n")
-    begun = time.perf_counter()
+    begun = _cpu_s()
     assert len(load_suite(suite_file).cases) == _CASES
-    return time.perf_counter() - begun
+    end_workers()
+    return _cpu_s() - begun
+
+
+def _cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 async def _checks_per_s(suite: Suite, folder: Path, at_once: int) -> float:

@@ -18,6 +18,7 @@ from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.function_calls import FunctionError, TooMuchReturned, WorkerDied
 from eval_pipeline.formats.skillgym.workspaces import read_workspace
 from eval_pipeline.parsing.imports import import_fingerprints, import_roots, imported_files
+from eval_pipeline.parsing.python_syntax import ModuleSyntax, module_syntax
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluators.python_check import module_call, module_pool
 from eval_pipeline.suites.case_list import case_list
@@ -84,29 +85,33 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _parsed(text: str) -> ast.Module | None:
-    """Return the syntax tree of a module; None for a text that is no Python."""
+def _syntax(text: str) -> ModuleSyntax | None:
+    """Return what a module binds and imports; None for a text that is no Python."""
     try:
-        return ast.parse(text)
+        return module_syntax(text.encode())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _defines_suite(text: str) -> bool:
     """Return whether a module imports ours and defines `suite`."""
-    tree = _parsed(text) if _OURS in text and _MENTIONS.search(text) else None
-    return tree is not None and "suite" in set(_bound_names(tree.body)) and any(map(_imports_ours, ast.walk(tree)))
+    syntax = _syntax(text) if _OURS in text and _MENTIONS.search(text) else None
+    return syntax is not None and "suite" in syntax.bound and _imports_ours(syntax)
+
+
+def _imports_ours(syntax: ModuleSyntax) -> bool:
+    return any(not level and name.partition(".")[0] == _OURS for level, name in syntax.imported)
 
 
 def _seems_a_suite(text: str) -> bool:
     """Return whether a module makes cases; of one that is no Python, whether its text looks like a suite."""
     if _OURS not in text or not (_NAMES_CASE.search(text) or _MENTIONS.search(text)):
         return False
-    tree = _parsed(text)
-    if tree is None:
+    syntax = _syntax(text)
+    if syntax is None:
         return _IMPORT_LINE.search(text) is not None
-    nodes = list(ast.walk(tree))
-    names = set(_names_of_case(filter(_imports_ours, nodes)))
+    nodes = list(ast.walk(ast.parse(text))) if _imports_ours(syntax) else []
+    names = set(_names_of_case(filter(_is_import_of_ours, nodes)))
     return any(isinstance(node, ast.Call) and _calls(node.func, names) for node in nodes)
 
 
@@ -123,20 +128,7 @@ def _calls(called: ast.expr, names: set[str]) -> bool:
     return isinstance(called, ast.Name | ast.Attribute) and ast.unparse(called) in names
 
 
-def _bound_names(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Yield the names that statements of a module bind, those in `if`, `with`, `try` and loops among them."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
-        for name in ("body", "orelse", "finalbody"):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield from _bound_names(getattr(node, name, ()))
-
-
-def _imports_ours(node: ast.AST) -> bool:
+def _is_import_of_ours(node: ast.AST) -> bool:
     if isinstance(node, ast.ImportFrom):
         return not node.level and (node.module or "").partition(".")[0] == _OURS
     return isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == _OURS for alias in node.names)
@@ -145,14 +137,13 @@ def _imports_ours(node: ast.AST) -> bool:
 def _require_suite(text: str, shown: str) -> None:
     """Raise InputError for a text that is no module with a `suite`; nothing is run for it."""
     try:
-        tree = ast.parse(text)
+        bound = module_syntax(text.encode()).bound
     except SyntaxError as error:
         raise InputError(f"is no Python: {error.msg}", SourceLocation(shown, error.lineno)) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"is no Python: {error or type(error).__name__}", SourceLocation(shown)) from None
-    names = set(_bound_names(tree.body))
-    if "suite" not in names:
-        problem = "defines no 'suite': expected a list or a mapping of Case" + did_you_mean("suite", sorted(names))
+    if "suite" not in bound:
+        problem = "defines no 'suite': expected a list or a mapping of Case" + did_you_mean("suite", sorted(bound))
         raise InputError(problem, SourceLocation(shown, field="suite"))
 
 

@@ -94,10 +94,14 @@ _WRITTEN = {"timeout_s": "timeout_ms"}
 _READ = {*_FIELDS, "input", "should_trigger", "check", "classify_failure"}
 
 
+_UNREAD = {
+    each.name: each.default if each.default_factory is MISSING else each.default_factory()
+    for each in fields(Case)
+    if each.name not in _READ
+}
+"""Fields that a Python suite does not have, with their usual values."""
+
+
 def _unread(case: Case) -> Iterator[str]:
     """Yield the fields that are set and that a Python suite does not have."""
-    for each in fields(Case):
-        if each.name not in _READ:
-            usual = each.default if each.default_factory is MISSING else each.default_factory()
-            if getattr(case, each.name) != usual:
-                yield each.name
+    return (name for name, usual in _UNREAD.items() if getattr(case, name) != usual)

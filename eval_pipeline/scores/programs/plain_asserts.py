@@ -8,7 +8,6 @@ assert with a message of its own, and one outside of a function, stay as they ar
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
+from eval_pipeline.parsing.python_syntax import no_collection
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.assertions.context import AssertionContext
 from eval_pipeline.scores.assertions.failed_checks import cut
@@ -64,23 +64,13 @@ class RewritingLoader(SourceFileLoader):
 
 def _compiled(source: bytes, path: str) -> types.CodeType:
     if b"assert" in source:
-        with suppress(RecursionError), _no_collection():  # what is nested too deep for a tree is not for the compiler
+        with suppress(RecursionError), no_collection():  # what is nested too deep for a tree is not for the compiler
             tree = ast.parse(source, path)
             _Rewriter(source).rewrite(tree)
-            return compile(tree, path, "exec", dont_inherit=True)
+            code = compile(tree, path, "exec", dont_inherit=True)
+            del tree  # before garbage is collected again
+            return code
     return compile(source, path, "exec", dont_inherit=True)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect no garbage inside: a tree has many nodes and no cycles, and collecting takes half of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Finder:

@@ -47,6 +47,8 @@ def test_a_module_gives_the_same_suite_and_cases_as_a_file(write: Write) -> None
         (HEAD + "suite: list[Case] = []\n", True),
         (HEAD + "if True:\n    suite = []\n", True),
         (HEAD + "from other import suite\n", True),
+        (HEAD + "try:\n    import other\nexcept ImportError:\n    suite = []\n", True),
+        (HEAD + "match HEAD:\n    case _:\n        suite = []\n", True),
         (HEAD + "def make():\n    suite = []\n", False),
         ("import unittest\nsuite = unittest.TestSuite()\n", False),
         (HEAD + "cases = []\n", False),
