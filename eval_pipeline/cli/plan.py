@@ -11,11 +11,13 @@ from rich.console import Console
 from eval_pipeline.cli.options import Selection, select, selection_options
 from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo_json
-from eval_pipeline.leaderboards.show import amount, duration, money
+from eval_pipeline.leaderboards.show import amount, counted, duration, money
 from eval_pipeline.sweeps.estimates import total, wall_seconds
 from eval_pipeline.sweeps.missing_programs import missing_programs
+from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.sweeps.reasons import NEW_PAIR
+from eval_pipeline.warehouse.anchors import expected_grades
 
 _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
 """The columns, the most important first: a narrow terminal shows those on the left."""
@@ -46,6 +48,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     console = table_console()
     print_rows(console, _HEAD, list(_rows(plans)), Layout(keep=2))
     _print_expected(message_console(), selection, plans)
+    _print_anchors(message_console(), selection)
     _print_reasons(message_console(), plans)
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
@@ -62,6 +65,20 @@ def _print_expected(console: Console, selection: Selection, plans: list[SweepPla
         if detectable is not None:
             text = f"a difference of two pass rates is likely (80 %) to show from {100 * detectable:.0f} points on"
             print_line(console, f"{suite}: {text}", style="dim")
+
+
+def _print_anchors(console: Console, selection: Selection) -> None:
+    """Print what the grading of anchors costs that follows a sweep of the project file."""
+    session, name = selection.session, selection.options.sweep
+    rules = named_sweep(session.project, name).anchors if name is not None else None
+    if name is None or rules is None:
+        return
+    grades, cost_usd = expected_grades(session.warehouse, name)
+    if grades:
+        expected = f"{counted(grades, 'grade')}, cost {money(cost_usd)}, as last time"
+    else:
+        expected = f"to be chosen: up to {rules.size} of each suite, each graded {rules.base} times by each grader"
+    print_line(console, f"anchors, after the sweep: {expected}")
 
 
 def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:

@@ -264,7 +264,7 @@ def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> S
     from eval_pipeline.cli.drift import show_anchors  # noqa: PLC0415 — only a named sweep needs it
     from eval_pipeline.sweeps.sweep_ends import gate_of_run, judge_at_end, send_notifications  # noqa: PLC0415 — only a named sweep needs it
 
-    anchors = judge_at_end(selection.session, name)
+    anchors = judge_at_end(selection.session, name, result.run_id)
     show_anchors(console, anchors)
     gate = gate_of_run(selection.session, name, result.run_id)
     for problem in send_notifications(selection.session, name, gate, result.problem, anchors):

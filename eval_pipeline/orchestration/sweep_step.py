@@ -148,7 +148,7 @@ def end_named(
 
 def _judge_anchors(context: dg.AssetExecutionContext, session: ProjectSession, name: str) -> AnchorsEnd:
     """Grade the anchors of a sweep again, and log what became of them."""
-    anchors = judge_at_end(session, name)
+    anchors = judge_at_end(session, name, context.run.run_id)
     if anchors.judging is not None:
         context.log.info(f"anchors: {anchors.judging.grades} grades, {anchors.judging.base} of them first ones")
         for reason, count in (anchors.judging.gone or {}).items():

@@ -13,7 +13,7 @@ Processes that carry out one sweep together learn of each other's spending withi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ class Limits(NamedTuple):
 
 
 MEASURES = Limits._fields
+_GRADINGS = "(gradings)"
+"""In place of a runner's name: what gradings cost that belong to no plan."""
 
 
 @dataclass(slots=True)
@@ -190,14 +192,34 @@ class Budget:
         accounts = self._accounts(plan)
         if not accounts or self.refusal(plan) is not None:
             return None
+        return self._hold(accounts, plan.key, self._estimate(plan))
+
+    def _hold(self, accounts: Sequence[_Account], key: str, estimate: Spending) -> asyncio.Future[None] | None:
         if any(account.is_held_back() for account in accounts):
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
             return future
-        estimate = self._estimate(plan)
         for account in accounts:
-            account.under_way[plan.key] = estimate
+            account.under_way[key] = estimate
         return None
+
+    def hold_grading(self, suite: str, key: str) -> asyncio.Future[None] | None:
+        """Reserve for a grading that belongs to no plan of the sweep what the gradings before it cost on average: that
+        of an anchor. See `hold`; `settle_grading` gives it back."""
+        if self.grading_refusal(suite) is not None:
+            return None
+        usd, tokens = (0.0 if mean.is_unknown else mean.value for mean in self._means_of(_GRADINGS).values())
+        estimate = Spending(usd, 1, None if tokens is None else int(tokens))
+        return self._hold(self._of_suite(suite), key, estimate)
+
+    def settle_grading(self, suite: str, key: str, spending: Spending) -> None:
+        """Record what such a grading cost, and give its reservation back."""
+        for measure, mean in self._means_of(_GRADINGS).items():
+            mean.add(getattr(spending, measure))
+        for account in self._of_suite(suite):
+            account.add(spending)
+            account.under_way.pop(key, None)
+        self._wake()
 
     def retry(self, plan: Plan, attempted: Spending) -> None:
         """Record what the attempts of a plan under way have cost so far."""
@@ -222,6 +244,9 @@ class Budget:
         for account in self._accounts(plan):
             account.under_way.pop(plan.key, None)
             account.attempted.pop(plan.key, None)
+        self._wake()
+
+    def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from eval_pipeline.errors import EvalPipelineError, error_text
 from eval_pipeline.executions.model import Execution
@@ -32,9 +33,12 @@ from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline.sweeps.anchor_rules import Anchors
+from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Spending
+from eval_pipeline.sweeps.costs import limits_of
 from eval_pipeline.sweeps.decisions import PairRules, pair_rules
 from eval_pipeline.sweeps.evaluator_specs import graders_of
-from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.grading import Graders, SweepGraderClient
+from eval_pipeline.sweeps.month_budgets import month_budget
 from eval_pipeline.sweeps.named_sweeps import named_sweep, with_named
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -55,6 +59,7 @@ from eval_pipeline.warehouse.anchors import (
 )
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.spending import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,13 @@ class Judging:
     gone: Mapping[str, int] | None = None
 
 
-def judge_anchors(session: ProjectSession, name: str, *, choose_anew: bool = False) -> Judging | None:
+def judge_anchors(
+    session: ProjectSession, name: str, *, choose_anew: bool = False, spent: Spent | None = None
+) -> Judging | None:
     """Grade the anchors of a sweep of the project file again, and store the grades; None where it has none.
 
-    Anchors are chosen for each suite that has none yet, or for all to `choose_anew`. Raises UnknownName for the sweep.
+    Anchors are chosen for each suite that has none yet, or for all to `choose_anew`. The budgets of the sweep, of which
+    `spent` is used up, and of its month hold: what is left over is not graded. Raises UnknownName for the sweep.
     """
     rules = named_sweep(session.project, name).anchors
     if rules is None or not session.warehouse.exists():
@@ -80,7 +88,9 @@ def judge_anchors(session: ProjectSession, name: str, *, choose_anew: bool = Fal
     options = with_named(session.project, LaunchOptions(sweep=name)).resolve(session.project.defaults)
     graders = make_graders(options, session.warehouse, session.runner)
     graders.always_new = True
-    anchor_graders = _AnchorGraders(session, options, graders, rules)
+    before = NO_SPENDING if spent is None else Spending(spent.usd, spent.attempts, spent.tokens)
+    budget = Budget(limits_of(options), month=month_budget(session.project, session.warehouse, name), before=before)
+    anchor_graders = _AnchorGraders(session, options, graders, rules, budget)
     known = [] if choose_anew else frozen_anchors(session.warehouse, name)
     anchors = [*known, *_chosen(session, name, anchor_graders, now, {anchor.pair.suite for anchor in known})]
     identity = {"judging_id": new_id(now), "sweep_name": name, "judged_at": now}
@@ -131,8 +141,11 @@ class _PairCases:
 class _AnchorGraders:
     """The evaluators with graders of the pairs that anchors are of, as the project is now."""
 
-    def __init__(self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors) -> None:
+    def __init__(
+        self, session: ProjectSession, options: SweepOptions, graders: Graders, rules: Anchors, budget: Budget
+    ) -> None:
         self.session, self.options, self.graders, self.anchors = session, options, graders, rules
+        self.budget = budget
         self.gone: defaultdict[str, set[str]] = defaultdict(set)
         self._pairs: dict[PairKey, _PairCases | str] = {}
 
@@ -202,28 +215,36 @@ class _AnchorGraders:
             yield from (_Question(anchor, rules, case, *answer, bound) for bound in evaluators)
 
     async def score(self, question: _Question) -> Score:
-        """Return a new grade of an answer: one without a value where a stop was requested, or grading raised."""
-        if self.session.stop.requested:
-            return self._not_graded(question, "a stop was requested")
+        """Return a new grade of an answer: one without a value where a stop was requested, a budget is spent, or
+        grading raised."""
+        suite, key = question.anchor.pair.suite, uuid4().hex
+        while (turn := self.budget.hold_grading(suite, key)) is not None:
+            await turn
+        stopped = "a stop was requested" if self.session.stop.requested else None
+        refusal = stopped or self.budget.grading_refusal(suite)
+        client = self.graders.client(question.rules.pair.runner)
         try:
-            return await self._grade(question)
+            if refusal is not None:
+                return self._not_graded(question, refusal, cost_usd=0.0)
+            return await self._grade(question, client)
         except Exception as error:  # noqa: BLE001 — the other answers are graded
             return self._not_graded(question, error_text(error))
+        finally:
+            self.budget.settle_grading(suite, key, client.spent)
 
-    def _not_graded(self, question: _Question, reason: str) -> Score:
-        spec, bound = question.bound.spec, question.bound
-        score = Score(question.anchor.execution_id, bound.key, spec.name, spec.type, None, reason)
+    def _not_graded(self, question: _Question, reason: str, cost_usd: float | None = None) -> Score:
+        spec, bound, execution_id = question.bound.spec, question.bound, question.anchor.execution_id
+        score = Score(execution_id, bound.key, spec.name, spec.type, None, reason, grading_cost_usd=cost_usd)
         score = score_without_secrets(score, tuple(self.graders.secrets))
         self.gone[score.reason].add(question.anchor.execution_id)
         return score
 
-    async def _grade(self, question: _Question) -> Score:
+    async def _grade(self, question: _Question, client: SweepGraderClient) -> Score:
         rules, case = question.rules, question.case
         folder = suite_folder(rules.pair.ready.suite)
         async with self._workspace(question) as workspace:
             isolation = self.options.defaults.isolation
             subject = Subject(case, question.report, folder, workspace, rules.threshold, isolation)
-            client = self.graders.client(rules.pair.runner)
             (score,) = await evaluate_with(client, subject, [question.bound])
         return score_without_secrets(score, tuple(self.graders.secrets))
 

@@ -21,6 +21,7 @@ from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
+from eval_pipeline.warehouse.spending import spent_by_run
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -113,14 +114,16 @@ class AnchorsEnd:
 NO_ANCHORS = AnchorsEnd()
 
 
-def judge_at_end(session: ProjectSession, name: str) -> AnchorsEnd:
-    """Grade the anchors of a sweep of the project file again; nothing without any.
+def judge_at_end(session: ProjectSession, name: str, run_id: str | None) -> AnchorsEnd:
+    """Grade the anchors of a sweep of the project file again, within what its run left of its budgets; nothing without
+    any anchors.
 
     An error is the `problem` of the result: gate, notifications and retention follow in any case.
     """
     judging, drift, problem = None, list[str](), None
     try:
-        judging = judge_anchors(session, name)
+        if named_sweep(session.project, name).anchors is not None:
+            judging = judge_anchors(session, name, spent=spent_by_run(session.warehouse, name, run_id))
     except Exception as error:  # noqa: BLE001 — see above
         problem = _text_of(error)
     try:

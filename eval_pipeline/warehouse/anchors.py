@@ -31,6 +31,11 @@ _BASES = """
     SELECT execution_id, evaluator, question_key, frozen_at, count(value) FROM anchor_scores
     WHERE sweep_name = $1 AND base GROUP BY execution_id, evaluator, question_key, frozen_at"""
 
+_NEXT = """
+    WITH newest AS (SELECT * FROM anchor_scores WHERE sweep_name = $1 QUALIFY judging_id = max(judging_id) OVER ())
+    SELECT count(DISTINCT (execution_id, evaluator)) AS grades,
+           CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END AS mean_usd FROM newest"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
@@ -47,6 +52,13 @@ class Anchor:
 def frozen_anchors(warehouse: Warehouse, sweep_name: str) -> list[Anchor]:
     """Return the anchors of a sweep of the project file, those of each suite as they were chosen last."""
     return [_anchor(*row) for row in warehouse.frame(_FROZEN, [sweep_name]).iter_rows()]
+
+
+def expected_grades(warehouse: Warehouse, sweep_name: str) -> tuple[int, float | None]:
+    """Return how many grades the next grading of a sweep's anchors needs, as the last one, and what they cost (USD;
+    None: unknown); 0 before the first."""
+    ((grades, mean_usd),) = warehouse.frame(_NEXT, [sweep_name]).iter_rows() if warehouse.exists() else [(0, None)]
+    return grades, None if mean_usd is None else grades * mean_usd
 
 
 def pairs_beside(warehouse: Warehouse, suites: Collection[str]) -> list[PairKey]:

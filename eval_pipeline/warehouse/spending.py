@@ -40,6 +40,16 @@ def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
     return Spent(**frame.row(0, named=True))
 
 
+def spent_by_run(warehouse: Warehouse, name: str, run_id: str | None) -> Spent:
+    """Return what is known to be spent by the newest sweep of a name that a Dagster run carried out (None: no run)."""
+    if not warehouse.exists():
+        return Spent()
+    query = """SELECT sweep_id FROM sweeps WHERE name = $1 AND dagster_run_id IS NOT DISTINCT FROM $2
+               ORDER BY sweep_id DESC LIMIT 1"""
+    ids = warehouse.frame(query, [name, run_id])["sweep_id"]
+    return Spent() if ids.is_empty() else spent_by(warehouse, ids[0])
+
+
 class SpentSince(NamedTuple):
     """The known cost (USD) of agents, simulators, reviewers and graders, and how many gradings and executions
     cost more than is known."""
@@ -47,11 +57,11 @@ class SpentSince(NamedTuple):
     usd: float = 0.0
     unknown: int = 0
     by_sweep: Mapping[str, float] = MappingProxyType({})
-    """The cost by the id of the sweep."""
+    """The cost by the id of the sweep, or of the grading of anchors."""
 
 
 def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
-    """Return what sweeps of a name executed and graded since a time have cost."""
+    """Return what sweeps of a name executed and graded since a time have cost, gradings of anchors included."""
     if not warehouse.exists():
         return SpentSince()
     frame = warehouse.frame(
@@ -69,7 +79,9 @@ def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
                     WHERE e.finished_at >= $2::TIMESTAMPTZ),
                 parts AS (
                     SELECT sweep_id, coalesce(cost_usd, 0) + coalesce(speech_usd, 0) AS usd, is_unknown FROM executed
-                    UNION ALL SELECT sweep_id, coalesce(cost_usd, 0), cost_usd IS NULL FROM gradings)
+                    UNION ALL SELECT sweep_id, coalesce(cost_usd, 0), cost_usd IS NULL FROM gradings
+                    UNION ALL SELECT judging_id, coalesce(cost_usd, 0), cost_usd IS NULL FROM anchor_scores
+                    WHERE sweep_name = $1 AND judged_at >= $2::TIMESTAMPTZ)
            SELECT sweep_id, sum(usd) AS usd, count(*) FILTER (is_unknown) AS unknown FROM parts GROUP BY sweep_id
            ORDER BY sweep_id""".format(costs=speech_usage("cost_usd", "DOUBLE"), speakers=SPEAKERS),
         [name, since],

@@ -195,6 +195,49 @@ def test_answers_that_are_anchors_outlive_their_sweep(project: CliProject) -> No
     assert project.ask(f"SELECT count(*) FROM target_executions WHERE sweep_id = '{oldest}'") == [(6,)]
 
 
+def with_free_agent(project: CliProject, setting: str) -> None:
+    project.edit("eval-pipeline.yaml", "nightly: {", f"nightly: {{{setting}, ")
+    runners = project.root / "runners.yaml"
+    runners.write_text(runners.read_text().replace("{name: agent,", "{name: agent, prices: {per_call: 0},"))
+
+
+def test_grades_of_anchors_count_in_the_budget_of_the_month(project: CliProject) -> None:
+    """The first night spent 8 + 18 grades of 0.01 USD."""
+    with_free_agent(project, "month_budget_usd: 0.295")
+
+    ran = project("run", "--sweep", "nightly", "--refresh", "all")
+
+    spent = "the budget of this month of sweep 'nightly' is spent (0.295 USD)"
+    assert f"2 anchors are not graded: {spent}" in " ".join(ran.text.split())
+    assert (times(project, "said"), times(project, "judged")) == (16, 26 + 4)
+    again = project("run", "--sweep", "nightly", "--refresh", "all")
+    assert spent in " ".join(again.text.split())
+    assert (times(project, "said"), times(project, "judged")) == (16, 26 + 4)
+
+
+def test_anchors_are_graded_within_what_the_run_left_of_its_budget(project: CliProject) -> None:
+    with_free_agent(project, "budget_usd: 0.025")
+    project.edit("suites/asked.yaml", "Is it fair?", "Is it as fair?")
+
+    ran = project("run", "--sweep", "nightly", "--refresh", "all")
+
+    judged = times(project, "judged") - 26
+    assert judged == 3
+    assert "not graded: the budget of the run is spent (0.025 USD)" in " ".join(ran.text.split())
+    query = "SELECT count(*), sum(cost_usd) FROM anchor_scores WHERE value IS NULL"
+    assert project.ask(query) == [(18, 0)]
+
+
+def test_a_plan_has_what_the_anchors_cost(project: CliProject) -> None:
+    assert (
+        "anchors, after the sweep: 6 grades, cost $0.0600, as last time" in project("plan", "--sweep", "nightly").text
+    )
+    assert "anchors" not in project("plan", "--sweep", "plain").text
+    project.edit("eval-pipeline.yaml", "plain: {", "other: {suites: [asked], anchors: {size: 4}}\n  plain: {")
+    expected = "to be chosen: up to 4 of each suite, each graded 3 times by each grader"
+    assert expected in " ".join(project("plan", "--sweep", "other").text.split())
+
+
 def with_notice(project: CliProject) -> None:
     ends = ", gate: {min_pass_rate: 0.01}, notify: {on: [always], command: [sh, -c, 'cat > told.json']}}\n"
     project.edit("eval-pipeline.yaml", "base: 3}}\n", "base: 3}" + ends)
@@ -271,7 +314,7 @@ class Killed(BaseException):
     """Ends a judging."""
 
 
-Grading = Callable[[Any, Any], Awaitable[Score]]
+Grading = Callable[..., Awaitable[Score]]
 
 
 def graded_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object]) -> None:
@@ -279,9 +322,9 @@ def graded_with(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object]
     numbers = itertools.count(1)
     real: Grading = judging._AnchorGraders._grade
 
-    async def grade(graders: Any, question: Any) -> Score:
+    async def grade(graders: Any, *arguments: Any) -> Score:
         before(next(numbers))
-        return await real(graders, question)
+        return await real(graders, *arguments)
 
     monkeypatch.setattr(judging._AnchorGraders, "_grade", grade)
     monkeypatch.setattr(judging, "GRADED_AT_ONCE", 2)
