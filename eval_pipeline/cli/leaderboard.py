@@ -69,7 +69,7 @@ def leaderboard_command(
     with open_published(open_project(project, data), is_own=data is None) as connection:
         if repetitions or by_evaluator:
             read = read_scores if by_evaluator else read_attempts
-            results = read(connection, select(connection, suites=suites))
+            results = read(connection, select(connection, "standing", suites=suites))
             _show_reliability(reliability(results, k=tries, reducer=reducer, mark=mark), as_json)
             return
         boards = published_boards(connection)

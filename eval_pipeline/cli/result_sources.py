@@ -108,6 +108,7 @@ class ResultSources:
         """Return the results of a name; a runner after `@` filters them. Raises InputError for an unknown name."""
         if name.partition(":")[0] in KINDS or name.startswith(("current@", "baseline@")):
             selector, _, runner = name.partition("@")
+            selector = "standing" if selector == "current" else selector
             return self._stored(selector, [runner] if runner else self.runners, name)
         sweep, _, place = name.rpartition("@")
         if sweep and place in PLACES:
@@ -117,7 +118,7 @@ class ResultSources:
             return self._filtered(read_result_file(path, name))
         known = self._runners()
         if name in known:
-            return self._stored("current", [name], name)
+            return self._stored("standing", [name], name)
         if path.exists():
             return self._filtered(read_result_file(path, name))
         if "/" in name:

@@ -7,7 +7,7 @@ cases. Pairs of another identity are listed apart, and so are those with too lit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -21,6 +21,9 @@ OVERALL = "(all)"
 """The suite of a standing over several suites."""
 COVERAGE_FLOOR = 0.9
 """The least share of graded plans with which a runner is ranked, where the project sets none."""
+
+_NARROWED = 10
+"""Of how many sets of suites of runners the overall board tries parts."""
 
 
 @dataclass(frozen=True)
@@ -155,15 +158,30 @@ def _too_little(listed: Listed, floor: float) -> str | None:
 def common_suites(ranked: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
     """Return the suites of the overall board and the runners that are compared on it, from each runner's suites.
 
-    Of all sets of suites that some runner is ranked on, the one with the most results (runners × suites), then the most
-    suites. Every runner on the board is ranked on all of its suites.
+    The suites are those with the most results (runners that are ranked on all of them × suites); of as many, those that
+    compare at least two runners, then the most suites. Tried are the suites of each runner, and what is left of the
+    most promising as the runner that leaves the most results is added, one after another.
     """
-    best: tuple[int, int, list[str], list[str]] = (0, 0, [], [])
-    for suites in sorted({tuple(sorted(suites)) for suites in ranked.values() if suites}):
-        runners = sorted(runner for runner, own in ranked.items() if set(suites) <= set(own))
-        if (len(runners) * len(suites), len(suites)) > best[:2]:
-            best = len(runners) * len(suites), len(suites), list(suites), runners
-    return best[2], best[3]
+    names = sorted({suite for suites in ranked.values() for suite in suites}, reverse=True)
+    bits = {suite: 1 << place for place, suite in enumerate(names)}  # the first in the alphabet is the greatest
+    own = {runner: sum(bits[suite] for suite in suites) for runner, suites in sorted(ranked.items()) if suites}
+    starts = sorted(set(own.values()), key=lambda suites: _worth(suites, own.values()), reverse=True)
+    tried = {*starts, *(suites for start in starts[:_NARROWED] for suites in _narrowed(start, own.values()))}
+    best = max(tried, key=lambda suites: _worth(suites, own.values()), default=0)
+    runners = [runner for runner, suites in own.items() if best & suites == best]
+    return [suite for suite in reversed(names) if bits[suite] & best], runners
+
+
+def _narrowed(suites: int, own: Collection[int]) -> Iterator[int]:
+    """Yield what is left of a set of suites as one runner after another is added."""
+    while left := {suites & other for other in own} - {suites, 0}:
+        suites = max(left, key=lambda each: _worth(each, own))
+        yield suites
+
+
+def _worth(suites: int, own: Collection[int]) -> tuple[int, bool, int, int]:
+    runners, count = sum(suites & other == suites for other in own), suites.bit_count()
+    return runners * count, runners > 1, count, suites
 
 
 def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ def _sides(connection: Connection, suite: str | None, runners: Sequence[str], cl
     """The results of each runner that has any."""
     suites = [suite] if suite else []
     read = (
-        read_results(connection, select(connection, "current", suites=suites, runners=[name]), name, cluster_by)
+        read_results(connection, select(connection, "standing", suites=suites, runners=[name]), name, cluster_by)
         for name in runners
     )
     return [each for each in read if each.frame.height]

@@ -42,7 +42,8 @@ def comparison_document(
 def _results(connection: Connection, name: str, cluster_by: str | None) -> Results:
     selector, _, runner = name.partition("@")
     if selector.partition(":")[0] in _SETS:
-        selection = select(connection, selector, runners=[runner] if runner else [])
+        chosen = "standing" if selector == "current" else selector
+        selection = select(connection, chosen, runners=[runner] if runner else [])
     else:
-        selection = select(connection, "current", runners=[name])
+        selection = select(connection, "standing", runners=[name])
     return read_results(connection, selection, name, cluster_by)

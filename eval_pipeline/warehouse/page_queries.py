@@ -134,10 +134,13 @@ def grid_answers(connection: Connection, selection: Selection) -> list[Row]:
 
 
 def suite_revision(connection: Connection, selection: Selection) -> str | None:
-    """Return the revision of the first suite of a selection; None where nothing of it is selected."""
+    """Return the revision of the first suite of a selection, the one that was loaded last where runners have several;
+    None where nothing of it is selected."""
     values = {"suite": selection.suites[0]} | ({} if selection.id is None else {"id": selection.id})
     found = connection.execute(
-        f"SELECT any_value(suite_revision) FROM ({selection.pairs}) WHERE suite = $suite", values
+        f"""SELECT p.suite_revision FROM ({selection.pairs}) p LEFT JOIN suites s USING (suite, suite_revision)
+            WHERE p.suite = $suite ORDER BY s.loaded_at DESC NULLS LAST LIMIT 1""",
+        values,
     )
     row = found.fetchone()
     return row[0] if row is not None else None

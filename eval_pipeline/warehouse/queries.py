@@ -54,10 +54,7 @@ _NOT_SETTLED = """WHERE NOT by_case OR NOT EXISTS (
 
 _FAILURE_COUNTS = """
     WITH pairs AS (
-        SELECT suite, runner, suite_revision, runner_revision FROM current_pairs c
-        SEMI JOIN (
-            SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite)
-            USING (suite, suite_revision)
+        SELECT suite, runner, suite_revision, runner_revision FROM current_pairs
         WHERE (suite, runner) IN {pairs}),
     newest AS (
         SELECT {columns} FROM verdicts v JOIN pairs USING (suite, runner, suite_revision, runner_revision)

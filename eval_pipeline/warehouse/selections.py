@@ -21,12 +21,20 @@ from eval_pipeline.warehouse.tables import BY_NAME
 
 _RECENT = {"latest": 0, "previous": 1}
 
+_STANDING = """
+    SELECT c.suite, c.runner, c.suite_revision, c.runner_revision, c.statistics_id, NULL::INTEGER AS repetitions,
+           CASE WHEN c.sweep_id <> p.sweep_id THEN c.finished_at END AS until
+    FROM sweep_pairs c JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner
+    LEFT JOIN pair_statistics s ON s.statistics_id = c.statistics_id
+    QUALIFY row_number() OVER (
+        PARTITION BY c.suite, c.runner
+        ORDER BY coalesce(s.complete, false) DESC, c.finished_at DESC, c.sweep_id DESC) = 1"""
+"""The pairs of boards: each by its newest sweep that left nothing to carry out, else by its newest."""
 _PAIRS = {
     "current": """
         SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMPTZ AS until, NULL::INTEGER AS repetitions
-        FROM current_pairs SEMI JOIN (
-            SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite)
-            USING (suite, suite_revision)""",
+        FROM current_pairs""",
+    "standing": f"SELECT * EXCLUDE (statistics_id) FROM ({_STANDING})",
     "sweep": """
         SELECT suite, runner, suite_revision, runner_revision, finished_at AS until, repetitions
         FROM sweep_pairs WHERE sweep_id = $id""",
@@ -41,6 +49,7 @@ _PAIRS = {
 }
 _STATISTICS = {
     "current": "SELECT statistics_id FROM current_pairs",
+    "standing": f"SELECT statistics_id FROM ({_STANDING})",
     "sweep": "SELECT statistics_id FROM sweep_pairs WHERE sweep_id = $id",
     "baseline": """
         SELECT p.statistics_id FROM sweep_pairs p JOIN (
@@ -121,7 +130,8 @@ class Selection:
 
     @property
     def name(self) -> str:
-        return self.kind if self.id is None else f"{self.kind}:{self.id}"
+        kind = "current" if self.kind == "standing" else self.kind
+        return kind if self.id is None else f"{kind}:{self.id}"
 
     def query(self, columns: str, joins: str = "", order: str = "") -> str:
         """Return a query over the selected verdicts, aliased `v`."""
@@ -158,15 +168,18 @@ def select(
     suites: Sequence[str] = (),
     runners: Sequence[str] = (),
 ) -> Selection:
-    """Return the selection of `current`, `baseline`, `sweep:ID` or `board:ID`.
+    """Return the selection of `current`, `standing`, `baseline`, `sweep:ID` or `board:ID`.
 
-    ID may be a prefix, `latest` or `previous`.
+    ID may be a prefix, `latest` or `previous`. Of a pair whose newest sweep is unfinished, `current` has what it
+    reached; `standing` has what the board shows, the results of the last sweep that finished it.
 
     Raises UnknownName for a sweep, board, suite or runner that does not exist.
     """
     kind, _, requested = what.partition(":")
     if kind not in _PAIRS or (kind in _WITHOUT_ID) == bool(requested):
         raise InputError(f"'{what}' names no results; expected current, baseline, sweep:ID or board:ID")
+    if kind == "standing" and "complete" not in existing_columns(connection, "pair_statistics"):
+        kind = "current"  # results of an older version
     selection = _FIND[kind](connection, requested) if requested else Selection(kind=kind)
     _check_names(connection, selection, suites, runners)
     return Selection(
@@ -193,7 +206,7 @@ def _board(connection: Connection, requested: str) -> Selection:
     return Selection(kind="board", id=id_, at=utc(boards[id_]) if boards[id_] is not None else None)
 
 
-_WITHOUT_ID = ("current", "baseline")
+_WITHOUT_ID = ("current", "standing", "baseline")
 _FIND = {"sweep": _sweep, "board": _board}
 
 

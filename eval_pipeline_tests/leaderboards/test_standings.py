@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval_pipeline.leaderboards.boards import OVERALL
+from eval_pipeline.leaderboards.boards import OVERALL, common_suites
 from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import AT, board, many, ranked, row_of, statistics, verdict
@@ -256,3 +256,22 @@ def test_the_overall_board_is_over_suites_that_all_its_runners_completed() -> No
     assert ranks(standings, OVERALL) == {"both": 1, "third": 2, "errs": None, "new": None}
     assert row_of(standings, "errs", OVERALL)["apart"] == "no rank on hard"
     assert row_of(standings, "both", OVERALL)["suites"] == 2
+
+
+@pytest.mark.parametrize(
+    ("ranked", "suites", "runners"),
+    [
+        ({}, [], []),
+        ({"x": []}, [], []),
+        ({"x": ["a", "b"], "y": ["a"]}, ["a"], ["x", "y"]),
+        ({"x": ["a", "b", "c"], "y": ["a"]}, ["a", "b", "c"], ["x"]),
+        ({"x": ["a", "b", "c"], "y": ["b", "c", "d"]}, ["b", "c"], ["x", "y"]),
+        ({"x": ["b", "c", "d"], "y": ["a", "b", "d"], "z": ["a", "b", "c"]}, ["a", "b"], ["y", "z"]),
+        ({"x": ["a"], "y": ["b"]}, ["a"], ["x"]),
+    ],
+    ids=["nobody", "nothing", "compares two", "one with far more", "each lacks one", "all lack another", "disjoint"],
+)  # fmt: skip
+def test_the_suites_of_the_overall_board_are_those_with_the_most_results(
+    ranked: dict[str, list[str]], suites: list[str], runners: list[str]
+) -> None:
+    assert common_suites(ranked) == (suites, runners)

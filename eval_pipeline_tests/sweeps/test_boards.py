@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.leaderboards.comparisons import compare
 from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.plan import plan_sweep
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.records import read_records
 from eval_pipeline.warehouse.selections import read_attempts, read_results, select
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
@@ -49,6 +52,22 @@ def test_a_part_of_an_edited_suite_changes_no_standing(folder: ProjectFolder) ->
     after = board(folder)
     assert after["x"]["note"] == "a later run carried out 1 of 2 plans"
     assert [_numbers(row) for row in after.values()] == [_numbers(row) for row in before.values()]
+
+
+def test_after_a_part_of_an_edited_suite_the_other_runner_is_still_exported_and_compared(folder: ProjectFolder) -> None:
+    for runner in ("x", "y"):
+        folder.sweep(runner=runner)
+    folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
+    folder.sweep(runner="x", cases=only("a"))
+    folder.session().warehouse.publish()
+
+    with folder.session().warehouse.published() as connection:
+        exported = [(row.runner, row.case_id) for row in read_records(connection, select(connection))]
+    with ResultSources(folder.root, None) as sources:
+        comparison = compare(sources.find("x"), sources.find("y"))
+
+    assert exported == [("x", "a"), ("y", "a"), ("y", "b")]  # what was reached, as in current_verdicts
+    assert comparison.summary.paired == 2  # what the board shows: the last complete answers of x
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:

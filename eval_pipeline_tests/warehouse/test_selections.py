@@ -154,12 +154,12 @@ def test_a_board_is_shown_as_it_was_computed(warehouse: DuckDBWarehouse) -> None
         assert scores(connection, "current") == {"c1": 1.0}
 
 
-def test_runners_last_swept_at_an_older_revision_of_a_suite_are_not_current(warehouse: DuckDBWarehouse) -> None:
+def test_runners_last_swept_at_an_older_revision_of_a_suite_are_current(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweep_pairs", [cells("1", 5, runner="old"), cells("2", 9, suite_revision="2")])
     warehouse.write("verdicts", [verdict("1", 1, runner="old"), verdict("2", 8, suite_revision="2")])
 
     with published(warehouse) as connection:
-        assert read_results(connection, select(connection)).runners == ["r"]
+        assert read_results(connection, select(connection)).runners == ["old", "r"]
 
 
 def test_the_content_of_a_case_tells_whether_it_is_the_same(warehouse: DuckDBWarehouse) -> None:
