@@ -101,6 +101,11 @@ class Agent:
         public |= {} if skills is None else {"skills": skills.content()}
         return replace(runner, adapter="command", settings=given, public_settings=public)
 
+    @staticmethod
+    def folder_without_workspace(runner: Runner) -> Path | None:
+        """Return the folder in which sessions without a workspace work; None where `cwd` names it."""
+        return None if runner.settings.get("cwd") else Path(os.path.realpath(runner.base))
+
     def content(self) -> Mapping[str, str]:
         return self._command.content()
 

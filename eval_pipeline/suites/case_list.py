@@ -32,7 +32,7 @@ class CaseTraits:
     `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
     `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived. `sets_incomplete`: a case
-    sets what becomes of a session that a limit ended.
+    sets what becomes of a session that a limit ended. `lacks_workspace`: a case has no workspace.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -44,6 +44,7 @@ class CaseTraits:
     has_users: bool = False
     has_inactive: bool = False
     sets_incomplete: bool = False
+    lacks_workspace: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -57,6 +58,7 @@ class CaseTraits:
             self.has_users or any(case.user is not None for case in cases),
             self.has_inactive or any(case.status != "active" for case in cases),
             self.sets_incomplete or any(case.incomplete is not None for case in cases),
+            self.lacks_workspace or any(case.workspace is None for case in cases),
         )
 
 

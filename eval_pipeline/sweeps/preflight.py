@@ -25,6 +25,7 @@ from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.grading import Graders, MissingGrader, graded_part
+from eval_pipeline.sweeps.missing_workspaces import missing_workspaces
 from eval_pipeline.sweeps.month_budgets import month_limit
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, reviewer_of, simulator_of
@@ -97,6 +98,7 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             if grades_itself(pair.runner, grader):
                 self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
     warnings = [self_grading(*names, suites) for names, suites in self_graded.items()]
+    warnings += missing_workspaces(pairs, options)
     warnings += _unmatched_limits(session, options)
     if not any(_has_others(pair, ungraded.get(pair.name, ()), options) for pair in pairs if pair.name not in errors):
         errors = {name: next(iter(cases.values())) for name, cases in ungraded.items()} | errors

@@ -69,7 +69,8 @@ class Adapter(Protocol):
     (imported modules, versions of programs), and `reads`, the names of the fields of a case, beyond its input, that
     the target receives; and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases
     answer. Both are part of a plan's identity. `missing_program()` names what it cannot start here, in a sentence;
-    `hidden_folder()` what of its folders a sandbox hides. One whose
+    `hidden_folder()` what of its folders a sandbox hides; `folder_without_workspace(runner)` is the folder in which
+    a coding agent works for a case without a workspace, if nobody named it. One whose
     `keeps_time` is true ends a call by its `timeout_s` itself. One whose `keeps_state` is true remembers earlier
     turns by itself: its conversation begins anew after the process was killed.
     """
