@@ -19,7 +19,7 @@ from eval_pipeline_tests.conformance.recording_rules import CLIS
 pytestmark = pytest.mark.slow
 UNKNOWN = json.dumps({"type": "brand.new.thing", "timestamp": "2026-01-01T00:00:00Z", "data": {"x": 1}})
 JUNK: tuple[Any, ...] = (None, -1, 1e308, True, "", [], {}, [None], {"a": 1}, {"type": 5}, "../../x", "\ud800")
-_PRINTS_TEXT = {"aider", "mini-swe-agent"}
+_PRINTS_TEXT = {"aider", "mini-swe-agent", "command"}
 
 
 def printed_and_format(recording: Recording) -> tuple[str, str]:

@@ -13,41 +13,50 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline_tests.conformance.recorded_facts import WORKSPACE, Recording, recording_params
 from eval_pipeline_tests.conformance.recording_rules import (
     CLIS,
-    OF_ANSWERS,
+    DIFFERENCES,
     RULES,
-    an_answer_that_broke_off_is_none,
+    RecordedDifference,
     difference_of,
     read_run,
 )
-from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered, not_recorded
+from eval_pipeline_tests.conformance.row_outcomes import Record
 
 _CASE = Case(id="recorded", input=())
 
 
 @pytest.mark.parametrize("recording", recording_params())
 def test_the_report_of_a_recorded_run_holds_what_was_served(recording: Recording, record_property: Record) -> None:
-    format_ = CLIS.get(recording.cli.split("-")[0])
-    if format_ is None:
-        not_offered(f"a normalizer for {recording.cli.split('-')[0]}")
-    if recording.text("stdout.jsonl") is None:
-        not_recorded("what the CLI printed")
     run = read_run(recording)
-    if run.cli == "aider" and run.expected["script"] in ("shell", "files"):
-        not_recorded("the answer: a CLI without tools ends before it")
-
-    report = _report(recording, format_)
-
     difference = difference_of(run)
-    for rule in RULES:
-        if difference is None or rule not in OF_ANSWERS:
-            rule(run, report)
+
+    report = _report(recording, CLIS[run.cli])
+
+    for rule in difference.rules if difference is not None else RULES:
+        rule(run, report)
     if difference is not None:
-        record_property("difference", difference)
-        an_answer_that_broke_off_is_none(run, report)
+        record_property("difference", difference.reason)
+        difference.check(run, report)
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.check.__name__)
+def test_a_difference_concerns_a_run_that_breaks_a_rule(difference: RecordedDifference) -> None:
+    recordings = [param.values[0] for param in recording_params() if isinstance(param.values[0], Recording)]
+    concerned = [(each, read_run(each)) for each in recordings if difference_of(read_run(each)) is difference]
+
+    assert concerned or not recordings
+    for recording, run in concerned:
+        report = _report(recording, CLIS[run.cli])
+        broken = []
+        for rule in RULES:
+            try:
+                rule(run, report)
+            except AssertionError:
+                broken.append(rule)
+        assert broken, recording.id
 
 
 def _report(recording: Recording, format_: str) -> SessionReport:
-    printed = {"stdout": recording.text("stdout.jsonl"), "stderr": recording.text("stderr.txt")}
-    raw = RawExecution(format=format_, payload={role: text for role, text in printed.items() if text is not None})
+    printed = {"stdout": recording.text("stdout.jsonl") or "", "stderr": recording.text("stderr.txt") or ""}
+    raw = RawExecution(format=format_, payload=printed)
     material = RawSession(execution_id=recording.id, raw=raw, case=_CASE, cwd=Path(WORKSPACE))
     return NORMALIZERS.get(format_)().normalize(material)
