@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from eval_pipeline.cli.terminal import echo, echo_json, place_of, show_warnings, visible_usage
-from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors
 from eval_pipeline.exhaustion import exhaustion
 from eval_pipeline.parsing.redacted_output import redacted_printing
 from eval_pipeline.parsing.redaction import redact_text
@@ -145,7 +145,7 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
             return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True, obj=signals)
     except EvalPipelineError as error:
         code = EXIT_USAGE if exhaustion(error) is None else EXIT_FAILED
-        _print_error(str(error), arguments, code)
+        _print_error("\n".join(_problems(error)), arguments, code)
         sys.exit(code)
     except Exception as error:
         # One boundary for all commands: a user's path that cannot be read or written, and a disk that is full.
@@ -158,6 +158,14 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
             raise
         _print_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
         sys.exit(EXIT_USAGE)
+
+
+def _problems(error: EvalPipelineError) -> list[str]:
+    """Return each single problem of an error, as `validate` lists them."""
+    from eval_pipeline.parsing.diagnostics import problems_of  # noqa: PLC0415 — only where something is wrong
+
+    errors = error.errors if isinstance(error, InputErrors) else (error,)
+    return [str(one) for each in errors for one in (problems_of(each) if isinstance(each, InputError) else (each,))]
 
 
 def _print_error(text: str, arguments: list[str] | None, code: int = EXIT_USAGE) -> None:

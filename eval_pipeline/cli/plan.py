@@ -12,6 +12,7 @@ from eval_pipeline.cli.options import Selection, select, selection_options
 from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.leaderboards.show import amount, counted, duration, money
+from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.sweeps.estimates import total, wall_seconds
 from eval_pipeline.sweeps.missing_programs import missing_programs
 from eval_pipeline.sweeps.named_sweeps import named_sweep
@@ -50,8 +51,8 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     _print_expected(message_console(), selection, plans)
     _print_anchors(message_console(), selection)
     _print_reasons(message_console(), plans)
-    for error in selection.problems:
-        print_line(console, str(error), mark="invalid:", style="red")
+    for problem in (problem for error in selection.problems for problem in problems_of(error)):
+        print_line(console, str(problem), mark="invalid:", style="red")
 
 
 def _print_expected(console: Console, selection: Selection, plans: list[SweepPlan]) -> None:

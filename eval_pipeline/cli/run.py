@@ -36,6 +36,7 @@ from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
+from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
@@ -335,8 +336,8 @@ def _standings(selection: Selection) -> pl.DataFrame:
 
 
 def _show_problems(console: Console, problems: list[InputError]) -> None:
-    for error in problems[:MOST_PROBLEMS]:
-        print_line(console, str(error), mark="invalid:", style="red")
+    for problem in (problem for error in problems[:MOST_PROBLEMS] for problem in problems_of(error)):
+        print_line(console, str(problem), mark="invalid:", style="red")
     if len(problems) > MOST_PROBLEMS:
         print_line(
             console,

@@ -17,6 +17,7 @@ from typing import Any
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.function_calls import FunctionError, TooMuchReturned, WorkerDied
 from eval_pipeline.formats.skillgym.workspaces import read_workspace
+from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.imports import import_fingerprints, import_roots, imported_files
 from eval_pipeline.parsing.python_syntax import ModuleSyntax, module_syntax
 from eval_pipeline.parsing.source import show_path
@@ -33,10 +34,6 @@ _IMPORT_LINE = re.compile(r"^(from|import)\s+eval_pipeline\b", re.MULTILINE)
 _NAMES_CASE = re.compile(r"\bCase\b")
 _OURS = "eval_pipeline"
 _CASE = "Case"
-_UNKNOWN_ARGUMENT = re.compile(r"Case\.__init__\(\) got an unexpected keyword argument '(\w+)'")
-_ARGUMENTS = ("id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure",
-              "check", "metadata", "runners", "repetitions", "on_failure", "criteria", "should_trigger", "evaluators",
-              "threshold", "incomplete")  # fmt: skip
 
 
 @FORMATS.register("skillgym")
@@ -169,7 +166,7 @@ def _described(path: Path, shown: str) -> Mapping[str, Any]:
     if not isinstance(described, dict) or "cases" not in described:
         raise InputError("cannot be loaded: its cases hold values that cannot be described", place)
     if not described["cases"] and described["problems"]:
-        raise next(_errors(described["problems"], shown))
+        raise first_of_each(list(_errors(described["problems"], shown)))
     if not described["cases"]:
         raise InputError("has no cases", SourceLocation(shown, field="suite"))
     if len(_DESCRIBED) > 200:
@@ -179,15 +176,12 @@ def _described(path: Path, shown: str) -> Mapping[str, Any]:
 
 
 def _errors(problems: Sequence[Mapping[str, Any]], shown: str) -> Iterator[InputError]:
-    for each in problems:
-        text = str(each["problem"])
-        unknown = _UNKNOWN_ARGUMENT.search(text)
-        if unknown:
-            name = unknown[1]
-            snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
-            hint = did_you_mean(snake, _ARGUMENTS) or f"; there are: {', '.join(_ARGUMENTS)}"
-            text = f"unknown field '{name}' of a Case{hint}"
-        yield InputError(text, SourceLocation(shown, each.get("line"), each.get("field")))
+    """Yield an error for each case with problems, and for each problem of the module."""
+    by_case: dict[object, list[InputError]] = {}
+    for number, each in enumerate(problems):
+        error = InputError(each["problem"], SourceLocation(shown, each["line"], each["field"]))
+        by_case.setdefault(("module", number) if each["case"] is None else each["case"], []).append(error)
+    return map(first_of_each, by_case.values())
 
 
 def _warnings(described: Mapping[str, Any], shown: str) -> Iterator[str]:

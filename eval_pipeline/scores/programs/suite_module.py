@@ -37,6 +37,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     traceback_line,
 )
 from eval_pipeline.scores.programs.case_problems import wrong_fields
+from eval_pipeline.scores.programs.lenient_cases import Problems, Wrong, keeping_wrong_cases
 from eval_pipeline.scores.programs.plain_asserts import RewritingLoader, rewriting_asserts
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.triggers import read_triggers
@@ -56,6 +57,8 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 _CASES: dict[str, dict[str, Case]] = {}
 """Cases by id, by the private name of their module."""
 _PRINTED: dict[str, str] = {}
+_WRONG: dict[str, Problems] = {}
+"""Cases with wrong arguments, by the private name of their module."""
 
 
 def describe_suite(private: str, file: str, folder: str) -> Json:
@@ -68,7 +71,7 @@ def describe_suite(private: str, file: str, folder: str) -> Json:
         module = _module(private, file, folder)
     except BaseException as error:  # noqa: BLE001 — the boundary to the user's module: whatever it raises is a problem
         return {"cases": [], "problems": [_module_problem(error, file)], "printed": "", "loaded": True}
-    cases, problems = _read_cases(module)
+    cases, problems = _read_cases(module, _WRONG[private])
     _CASES[private] = {case.id: case for case in cases}
     options = {name: getattr(module, name) for name in _OPTIONS if getattr(module, name, None) is not None}
     problems += [_problem(f"expected a mapping, got {type(value).__name__}", name) for name, value in options.items()
@@ -86,16 +89,18 @@ def _module(private: str, file: str, folder: str) -> ModuleType:
     if private in sys.modules:
         return sys.modules[private]
     printed = io.StringIO()
-    with importing_from(folder), rewriting_asserts(folder), contextlib.redirect_stdout(printed):
+    output = contextlib.redirect_stdout(printed)
+    with importing_from(folder), rewriting_asserts(folder), output, keeping_wrong_cases() as wrong:
         module = run_module(private, file, RewritingLoader(private, file))
+    _WRONG[private] = wrong
     _PRINTED[private] = printed.getvalue()[:_MOST_PRINTED]
     if folder not in sys.path:
         sys.path.append(folder)  # for checks that import when they are called
     return module
 
 
-def _problem(problem: str, field: str | None = None, line: int | None = None) -> Json:
-    return {"problem": problem, "field": field, "line": line}
+def _problem(problem: str, field: str | None = None, line: int | None = None, case: int | None = None) -> Json:
+    return {"problem": problem, "field": field, "line": line, "case": case}
 
 
 def _module_problem(error: BaseException, file: str) -> Json:
@@ -121,32 +126,40 @@ def _no_such_import(error: BaseException) -> str | None:
     return f"{found[2]} has no '{found[1]}'{did_you_mean(found[1], face.__all__)}"
 
 
-def _read_cases(module: ModuleType) -> tuple[list[Case], list[Json]]:
+def _read_cases(module: ModuleType, wrong: Problems) -> tuple[list[Case], list[Json]]:
     listed = getattr(module, SUITE, None)
     if isinstance(listed, Mapping):
         listed = list(listed.values())
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         return [], [_problem(f"expected a list or a mapping of Case, got {type(listed).__name__}", SUITE)]
+    wrong_arguments = {id(case): each for case, each in wrong}
     cases: list[Case] = []
     problems: list[Json] = []
     lines: dict[str, int | None] = {}
     for number, case in enumerate(listed):
-        found = list(_problems_of(case, f"{SUITE}[{number}]", lines))
-        problems += found
+        found = list(_problems_of(case, wrong_arguments.get(id(case), []), lines))
+        line = getattr(case, "line", None)
+        place = f"{SUITE}[{number}]"
+        problems += [_problem(text, None if name is None else f"{place}{name and '.'}{name}", line, number)
+                     for name, text in found]  # fmt: skip
         if not found:
             cases.append(case)
             lines[case.id] = case.line
     return cases, problems
 
 
-def _problems_of(case: Any, field: str, lines: Mapping[str, int | None]) -> Iterator[Json]:
+def _problems_of(case: Any, wrong: Wrong, lines: Mapping[str, int | None]) -> Iterator[tuple[str | None, str]]:
+    """Yield field and problem of what is wrong with a case; `wrong` are its arguments that are."""
     if not isinstance(case, Case):
-        yield _problem(f"expected a Case, got {type(case).__name__}", field)
+        yield "", f"expected a Case, got {type(case).__name__}"
         return
+    yield from wrong
+    hints = [text for name, text in wrong if name is None]
     for name, problem in wrong_fields(case):
-        yield _problem(problem, f"{field}.{name}", case.line)
+        if not any(name == other for other, _ in wrong) and not any(f"'{name}'?" in hint for hint in hints):
+            yield name, problem
     if isinstance(case.id, str) and case.id in lines:
-        yield _problem(f"'{case.id}' is the id of the case in line {lines[case.id]}, too", f"{field}.id", case.line)
+        yield "id", f"'{case.id}' is the id of the case in line {lines[case.id]}, too"
 
 
 def _case_fields(case: Case) -> Json:
@@ -215,7 +228,7 @@ def classify_case(private: str, file: str, folder: str, case_id: str, fields: Js
 def _case(private: str, file: str, folder: str, case_id: str) -> Case:
     """Return a case of a module, which is loaded where it is not. Raises LookupError."""
     if private not in _CASES:
-        cases, _ = _read_cases(_module(private, file, folder))
+        cases, _ = _read_cases(_module(private, file, folder), _WRONG[private])
         _CASES[private] = {case.id: case for case in cases}
     try:
         return _CASES[private][case_id]

@@ -158,6 +158,40 @@ def test_two_cases_of_one_id_are_an_error_with_both_lines_and_the_others_are_kep
     assert [case.id for case in suite.cases] == ["a", "b"]
 
 
+MANY_PROBLEMS = """
+suite = [
+    Case(id="a", prompt="x", tags="smoke", timeout_ms="soon", check=print),
+    Case(id="b", promt="", expected_fail="yes", chek=print),
+    Case(id="good", prompt="x", check=print),
+]
+"""
+PROBLEMS_OF_MANY = (
+    "cases.py:4: suite[0].timeout_ms: expected a number above 0, got 'soon'",
+    "cases.py:4: suite[0].tags: expected a list of texts that are not empty, got 'smoke'",
+    "cases.py:5: unknown field 'promt' of a Case; did you mean 'prompt'?",
+    "cases.py:5: unknown field 'chek' of a Case; did you mean 'check'?",
+    "cases.py:5: suite[1].expected_fail: expected true or false, got 'yes'",
+)
+
+
+@pytest.mark.parametrize("good", ["", "good"], ids=["no case can be used", "one can"])
+def test_validate_and_run_show_every_problem_of_a_module_in_the_same_lines(
+    write: Write, good: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(MANY_PROBLEMS if good else MANY_PROBLEMS.replace('    Case(id="good"', '    # Case(id="good"'))
+    monkeypatch.chdir(path.parent)
+    (path.parent / "runners.yaml").write_text("runners: [{name: echo, adapter: replay, recording: s.jsonl}]")
+    (path.parent / "s.jsonl").write_text('{"id": "good", "output": "done"}')
+
+    for command in (["validate", "cases.py"], ["run", "cases.py"]):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        shown = " ".join("".join(capsys.readouterr()).split())
+        assert ended.value.code == 2
+        assert [problem for problem in PROBLEMS_OF_MANY if problem not in shown] == []
+        assert "required" not in shown
+
+
 def test_a_module_that_hangs_is_ended(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "LOAD_LIMIT_S", 0.3)
     monkeypatch.setattr("eval_pipeline.executions.workers.IMPORT_LIMIT_S", 0.3)
