@@ -7,13 +7,13 @@ file has every column at its full width, one line per row.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -153,8 +153,17 @@ def print_table(
         )
     for row in cells:
         table.add_row(*map(Text, row[:shown]))
-    console.print(table)
+    lines = console.render_lines(table, pad=False)
+    console.print(Segments(part for line in lines for part in (*_without_padding(line), Segment.line())), end="")
     return head[shown:]
+
+
+def _without_padding(line: Sequence[Segment]) -> Iterator[Segment]:
+    """Yield the parts of a line without the spaces at its end, which the last column has."""
+    left = len("".join(part.text for part in line).rstrip(" "))
+    for part in line:
+        yield Segment(part.text[: max(left, 0)], part.style)
+        left -= len(part.text)
 
 
 def _text(cell: object) -> str:

@@ -94,15 +94,15 @@ class ProjectSession:
     def _with_baselines(self, suites: Sequence[Suite]) -> tuple[list[Suite], list[InputError]]:
         """Return the suites whose tokens can be compared, and why others cannot."""
         usable: list[Suite] = []
-        refused: list[InputError] = []
+        refused: dict[str, InputError] = {}
         for suite in suites:
             try:
                 require_usable(suite, self.project)
             except InputError as error:
-                refused.append(error)
+                refused.setdefault(str(error), error)  # settings of the project are wrong for several
             else:
                 usable.append(suite)
-        return usable, refused
+        return usable, list(refused.values())
 
     def _beside_stored(self, suites: Sequence[Suite]) -> list[Suite]:
         """Return the suites; a file that is none of the project's takes no name that another file's results have."""

@@ -27,8 +27,7 @@ from eval_pipeline.sweeps.snapshots import (
     Snapshot,
     SnapshotSettings,
     compare,
-    raw_settings,
-    read_settings,
+    settings_of,
     snapshot_row,
     without_tried_again,
 )
@@ -45,7 +44,7 @@ def snapshot_settings(suites: Iterable[Suite], project: Project) -> SuiteSnapsho
     """Return settings and baselines of suites. Raises InputError for settings or a file that cannot be used."""
     settings: dict[str, tuple[SnapshotSettings, BaselineFile]] = {}
     for suite in suites:
-        read = read_settings(raw_settings(suite, project), suite)
+        read = settings_of(suite, project)
         if read is not None:
             settings[suite.name] = read, BaselineFile(read.file)
     return settings

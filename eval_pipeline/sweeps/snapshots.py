@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.parsing.file_search import search_roots
-from eval_pipeline.parsing.source import show_path
+from eval_pipeline.parsing.source import show_path, yaml_source
 from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.project import Project
@@ -73,9 +73,17 @@ class Snapshot:
     model: str | None = None
 
 
-def raw_settings(suite: Suite, project: Project) -> Any:
-    """Return the settings of a suite as they are written: its own, else the project's; None without any."""
-    return suite.metadata.get("snapshots", project.snapshots)
+def settings_of(suite: Suite, project: Project) -> SnapshotSettings | None:
+    """Return the settings of a suite: its own, else the project's; None without any. Raises InputError."""
+    if "snapshots" in suite.metadata:
+        return read_settings(suite.metadata["snapshots"], suite)
+    try:
+        return read_settings(project.snapshots, suite)
+    except InputError as error:
+        if project.file is None:
+            raise
+        source = yaml_source(project.file, project.file.read_text(encoding="utf-8-sig"))
+        raise error.at(source.place(tuple((error.place.field or "").split(".")))) from None
 
 
 def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
@@ -98,29 +106,22 @@ def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
 
 
 def require_usable(suite: Suite, project: Project) -> None:
-    """Raise InputError for a suite whose own settings, or whose baselines, cannot be used.
-
-    Wrong settings of the project are not the suite's: they are an error where the sweep begins.
-    """
-    try:
-        settings = read_settings(raw_settings(suite, project), suite)
-    except InputError:
-        if "snapshots" in suite.metadata:
-            raise
-        return
+    """Raise InputError for a suite whose settings, or whose baselines, cannot be used."""
+    settings = settings_of(suite, project)
     if settings is not None:
         BaselineFile(settings.file)
 
 
 def settings_problems(suites: Iterable[Suite], project: Project) -> Iterator[InputError]:
-    """Yield what is wrong with the settings of some suites, or with their baselines."""
+    """Yield what is wrong with the settings of some suites, or with their baselines; once what several have."""
+    seen: set[str] = set()
     for suite in suites:
         try:
-            settings = read_settings(raw_settings(suite, project), suite)
-            if settings is not None:
-                BaselineFile(settings.file)
+            require_usable(suite, project)
         except InputError as error:
-            yield error
+            if str(error) not in seen:
+                yield error
+            seen.add(str(error))
 
 
 def _tolerance(raw: Any) -> dict[str, float]:

@@ -139,6 +139,7 @@ def test_rows_in_a_pipe_are_one_line_each(cli_project: CliProject) -> None:
 
     assert len(answer.out.splitlines()) == 2
     assert answer.out.split()[-1] == "a↵b"
+    assert [line for line in answer.out.splitlines() if line != line.rstrip()] == []
 
 
 def test_the_list_of_boards_is_json_on_request(cli_project: CliProject) -> None:

@@ -129,6 +129,24 @@ def test_baselines_that_cannot_be_used_leave_out_their_own_suite_alone(
     assert problem in invalid and problem in alone.err
 
 
+def test_wrong_settings_of_the_project_leave_out_the_suites_that_have_none_and_are_reported_once(
+    project: ProjectFolder,
+) -> None:
+    (project.root / "eval-pipeline.yaml").write_text(
+        "suites: [cases.py, one.py, two.py]\nsnapshots:\n  metric: totalTokens\n  tolerence: 3\n"
+    )
+    for name in ("one.py", "two.py"):
+        (project.root / name).write_text(SUITE.partition("snapshots =")[0])
+    set_baselines(project, find_skill=1240, gap=1240)
+
+    ended = run(project)
+
+    assert ended.code == 2
+    assert [(pair["suite"], pair["passed"]) for pair in ended.json["pairs"]] == [("cases", 2)]
+    (invalid,) = ended.json["invalid_cases"]
+    assert "eval-pipeline.yaml:4: snapshots.tolerence: unknown field" in invalid
+
+
 def test_an_unchanged_run_stores_no_verdict_again_and_fails_again(project: ProjectFolder) -> None:
     (before,) = project.ask("SELECT count(*) FROM verdicts")
 
