@@ -26,7 +26,7 @@ from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
-from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
+from eval_pipeline.warehouse.journal import Journal, PairKey, fold_bytes
 from eval_pipeline.warehouse.pair_statistics import store_pair_statistics, unchanged_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import Rebind, adopt, displaced_by_later, rebind, select_again
@@ -90,16 +90,16 @@ def store_pairs(
     When a group cannot be stored, its pairs are stored one by one, so that only those at fault have an error.
     """
     into = _Destination(warehouse, sweep_id, clock, snapshots)
-    for group in _groups(pairs):
+    for group in _groups(pairs, fold_bytes(warehouse)):
         outcomes = _store_together(into, group) or [_store_alone(into, pair) for pair in group]
         snapshots.write(outcome.pair.name.suite for outcome in outcomes if outcome.error is None)
         yield outcomes
 
 
-def _groups(pairs: Sequence[FinishedPair]) -> Iterator[list[FinishedPair]]:
+def _groups(pairs: Sequence[FinishedPair], most_bytes: int) -> Iterator[list[FinishedPair]]:
     group: list[FinishedPair] = []
     for pair in pairs:
-        if len(group) == PAIRS_AT_ONCE or (group and _bytes([*group, pair]) > FOLD_BYTES):
+        if len(group) == PAIRS_AT_ONCE or (group and _bytes([*group, pair]) > most_bytes):
             yield group
             group = []
         group.append(pair)
