@@ -21,6 +21,8 @@ def judge(prompt):
         log.write("asked\\n")
     if (HERE / "down").exists():
         raise RuntimeError("no line")
+    if (HERE / "confused").exists():
+        return "very good"
     key = prompt.split('"key": "')[1].split('"')[0]
     return {"output": json.dumps({"key": key, "score": 0.9, "reason": "good"}), "cost_usd": 0.6}
 """
@@ -62,6 +64,22 @@ def test_a_grader_that_was_down_is_asked_again_and_the_target_is_not(folder: Pro
     assert (counts.executed, counts.rescored, counts.passed) == (0, 1, 1)
     assert folder.take_calls() == []
     assert folder.ask("SELECT value FROM current_scores") == [(0.9,)]
+
+
+def test_a_grader_whose_replies_could_not_be_read_is_asked_again_by_each_run(folder: ProjectFolder) -> None:
+    graded(folder, "a")
+    defaults = folder.session().project.defaults
+    (folder.root / "confused").touch()
+    asked = []
+    for _ in range(2):
+        folder.sweep(defaults=defaults)
+        asked.append(judged(folder))
+    (folder.root / "confused").unlink()
+
+    counts = folder.sweep(defaults=defaults)
+
+    assert (asked, judged(folder)) == ([4, 4], 1)
+    assert (counts.executed, counts.rescored, counts.passed) == (0, 1, 1)
 
 
 def test_what_was_graded_is_not_asked_again(folder: ProjectFolder) -> None:

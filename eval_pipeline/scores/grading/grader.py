@@ -12,13 +12,12 @@ from pydantic import ConfigDict, Field, Strict
 from eval_pipeline.scores.evaluate import GraderUse
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
-from eval_pipeline.scores.grading.grader_calls import GraderCall, call_grader
+from eval_pipeline.scores.grading.grader_calls import MAX_VOTES, GraderCall, call_grader
 from eval_pipeline.scores.grading.prompts import Question
 from eval_pipeline.scores.grading.votes import Answer, Vote, combined_outcome, single_outcome
 from eval_pipeline.scores.model import Outcome, at_least
 
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
-MAX_VOTES = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from eval_pipeline.scores.grading.replies import GraderVerdict, UnreadableReply
 from eval_pipeline.suites.model import Message
 
 TRIES = 3
+MAX_VOTES = 25
+_MOST_ROUNDS = 100
+"""How many runs ask again after replies that could not be read."""
 
 
 @dataclass(slots=True)
@@ -66,11 +69,22 @@ async def call_grader(
 
     A reply that is unreadable or leaves out a criterion is requested again, `TRIES` times in all; then the grader
     receives its reply and the problem with it. Of incomplete replies the most complete one counts, unless it leaves out
-    a required criterion.
+    a required criterion. Where nothing but stored replies are unreadable, a run before asked, and this one asks anew.
     """
+    for asked in range(_MOST_ROUNDS):
+        call = await _round(client, question, grader, settings, (asked * MAX_VOTES + vote) * TRIES)
+        if call.verdict is not None or not all(reply.cached for reply in call.replies):
+            break
+    return call
+
+
+async def _round(
+    client: GraderClient, question: Question, grader: str | None, settings: Mapping[str, Any], first: int
+) -> GraderCall:
+    """Return the tries that begin with the sample `first`, and their verdict. Raises GraderFailure."""
     call = GraderCall(question.messages)
     try:
-        await _call_until_readable(call, client, question, grader, settings, vote * TRIES)
+        await _call_until_readable(call, client, question, grader, settings, first)
     except GraderFailure:
         if call.verdict is None:
             raise
