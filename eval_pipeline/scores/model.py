@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from eval_pipeline.executions.agent_setup import UNKNOWN_SETUP, AgentSetup
 from eval_pipeline.executions.model import Isolation
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.suites.model import Case
@@ -28,7 +29,7 @@ class Subject:
 
     `workspace` is the target's working directory as the target left it; None without a workspace or after its removal.
     `threshold` is the least score that passes where the case sets none, `isolation` where functions of the user run
-    whose evaluator does not say.
+    whose evaluator does not say. `setup` is what the agent was told and given, as far as it is known.
     """
 
     case: Case
@@ -37,6 +38,7 @@ class Subject:
     workspace: Path | None = None
     threshold: float = DEFAULT_THRESHOLD
     isolation: Isolation = "process"
+    setup: AgentSetup = UNKNOWN_SETUP
 
     @property
     def pass_mark(self) -> float:

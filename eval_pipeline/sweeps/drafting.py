@@ -13,6 +13,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.agent_setup import declared_prompt
 from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.on_demand import OnDemand
@@ -25,7 +26,6 @@ from eval_pipeline.suites.model import Case, Message
 JsonMap = Mapping[str, Any]
 Ask = Callable[[str], str]
 """Returns what a model answers to a prompt. Raises InputError when it does not."""
-PROMPTS = ("system", "system_prompt", "instructions")
 _FENCED = re.compile(r"\A\s*```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _MISSING = "it is missing: fewer cases were written than asked for"
 
@@ -42,9 +42,9 @@ class Drafts:
 def brief_for(agent: Runner, count: int, focus: Sequence[str], known: Sequence[str]) -> DraftBrief:
     """Return what is to be written for an agent, as far as its settings declare its prompt and tools."""
     settings = agent.settings
-    prompt = next((settings[name] for name in PROMPTS if isinstance(settings.get(name), str)), None)
     tools = settings.get("tools")
     declared = [tool for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else None
+    prompt = declared_prompt(settings)
     return DraftBrief(count=count, focus=tuple(focus), prompt=prompt, tools=declared, known=tuple(known))
 
 

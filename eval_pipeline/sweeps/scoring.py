@@ -8,10 +8,11 @@ import tarfile
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from eval_pipeline.executions.agent_setup import agent_setup
 from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.executions.workspaces.archive import restore
 from eval_pipeline.executions.workspaces.template_copy import Base
@@ -104,7 +105,8 @@ class PairScorer:
         client = self._context.graders.client(self._rules.pair.runner)
         workspace = nullcontext() if item.case.workspace is None else _in_thread(self._workspace(item))
         async with workspace as folder:
-            subject = self._subject(item, folder)
+            setup = agent_setup(item.execution.raw, self._answering(item.execution), self._context.secrets)
+            subject = replace(self._subject(item, folder), setup=setup)
             scores = await evaluate_with(client, subject, missing)
         return self._decide(item, [*kept, *(self._recorder.redacted(score) for score in scores)]), client.spent
 

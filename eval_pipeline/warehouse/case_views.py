@@ -6,11 +6,10 @@ cases, whose repetitions are averaged first; results of different simulators are
 
 from __future__ import annotations
 
+from eval_pipeline.executions.agent_setup import PROMPT_SETTINGS, RETURNED_PROMPT
 from eval_pipeline.statistics.agreement import kappa
 from eval_pipeline.warehouse.expressions import Sql
 
-PROMPT_SETTINGS = ("system", "system_prompt", "instructions")
-"""The settings of runners that are a prompt, the first that is set."""
 _PASSED = """CASE WHEN v.status IN ('passed', 'expected-failed') THEN 1.0 WHEN v.status <> 'error' THEN 0.0 END"""
 _PLAYED = """
     SELECT execution_id, string_agg(DISTINCT simulator, ', ' ORDER BY simulator) AS simulator FROM (
@@ -57,7 +56,7 @@ def upper_quantile(values: str, share: float) -> str:
     return f"{values}[{below}] + ({values}[{above}] - {values}[{below}]) * greatest({place} - {below}, 0)"
 
 
-_RETURNED_PROMPT = ", ".join(f"e.payload ->> '$.metadata.{name}'" for name in (*PROMPT_SETTINGS, "prompt"))
+_RETURNED_PROMPT = ", ".join(f"e.payload ->> '$.metadata.{name}'" for name in RETURNED_PROMPT)
 _SETTING = "coalesce({})".format(", ".join(f"r.settings ->> '$.{name}'" for name in PROMPT_SETTINGS))
 
 CASE_VIEWS: tuple[tuple[str, str, str], ...] = (

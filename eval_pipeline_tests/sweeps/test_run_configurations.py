@@ -18,6 +18,7 @@ from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_r
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
 
 POINTS = {"score": 5, "justification": "j", "failure_code": None, "turns": [1]}
+ROUTING = {"judge": {"metrics": [{"metric": "tool_routing"}]}}
 SYNTHETIC = tool("find", implementation={"type": "synthetic"})
 
 
@@ -142,3 +143,47 @@ def test_prompt_and_tools_that_an_agent_returns_are_stored_with_their_hashes(tmp
         ("m2", "Be brief.", sha256(b"Be brief."), sha256(canonical_json(returned["tools"]))),
     ]
     assert all("Declared." not in request.body.decode() for request in server.requests)
+
+
+def test_the_judge_sees_prompt_and_tools_of_the_agent_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-4711-very-secret")
+    with serve(answer) as server:
+        project = project_with(tmp_path, ROUTING, server.url, system="Never promise money. ${{ SHOP_TOKEN }}")
+        question = bodies(project, server.requests)["judge"]["messages"][-1]["content"]
+
+    assert "Never promise money. ***" in question
+    assert json.dumps(SYNTHETIC["function"], separators=(",", ":")) in question
+    assert "synthetic" not in question
+
+
+def test_the_judge_sees_prompt_and_tools_that_an_agent_returns_also_when_it_scores_again(tmp_path: Path) -> None:
+    metadata = {"system_prompt": "Be brief.", "tools": [{"name": "refund"}], "end": True}
+
+    def said(request: Received) -> Reply:
+        if request.path.startswith("/judge"):
+            return chat_reply(json.dumps({"tool_routing": POINTS, "response_delivery": POINTS}))
+        return json_reply({"messages": [{"role": "assistant", "content": "hi"}], "metadata": metadata})
+
+    project = make_project(tmp_path / "project")
+    with serve(said) as server:
+        judge = {"name": "judge", "adapter": "chat", "base_url": f"{server.url}/judge", "model": "m"}
+        project.write_runners({"name": "agent", "adapter": "endpoint", "url": f"{server.url}/agent"}, judge)
+        for metric in ("tool_routing", "response_delivery"):
+            judged = {"type": "judge", "metrics": [metric]}
+            project.write_suite({"id": "c1", "user": {"script": ["hi", "bye"]}, "assertions": [judged]})
+            project.sweep(runner="agent", grader="judge")
+        asked = [request.json["messages"][-1]["content"] for request in server.requests if request.path != "/agent"]
+
+    assert len(asked) == 2
+    assert all("Be brief." in question and '{"name":"refund"}' in question for question in asked)
+
+
+def test_the_judge_is_told_which_of_prompt_and_tools_are_not_known(tmp_path: Path) -> None:
+    with serve(answer) as server:
+        project = project_with(tmp_path, ROUTING, server.url)
+        question = bodies(project, server.requests)["judge"]["messages"][-1]["content"]
+
+    assert "The agent's own instructions are not known." in question
+    assert "The agent's own tools:" in question

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, Strict
 
+from eval_pipeline.executions.agent_setup import AgentSetup
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import ToolCallEvent, ToolResultEvent
 from eval_pipeline.reports.turns import Turn
@@ -40,10 +41,10 @@ class Judge(GraderArguments):
     declares more. `outcomes` are what the conversation is to achieve: statements, or mappings with `outcome` and
     `expected`. `criteria` replace the metrics by one whose rubric they are. `expected_calls` are shown to the judge.
     The case passes by `pass_when`: `outcomes` (all hold; the default where there are any), `score` (at least
-    `pass_threshold` of 100), or `both`.
+    `pass_threshold` of 100), or `both`. The judge sees the prompt and the tools of the agent, as far as they are known.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("input",)
     type: ClassVar[str] = "judge"
     metrics: Annotated[tuple[Any, ...], Strict(False)] | None = None
@@ -65,7 +66,7 @@ class Judge(GraderArguments):
         turns = subject.report.turns
         if not turns:
             return Outcome(None, "there is no conversation to judge")
-        texts = {"transcript": "\n".join(_lines(_opening(subject), turns))}
+        texts = {"transcript": "\n".join(_lines(_opening(subject), turns)), **dict(_told(subject.setup))}
         material = GraderContext(subject, texts, fences_for(texts.values()))
         form = JudgeForm(self._resolved(), self._expected(), self._decides_by != "score")
         asked = build_question(material, form, "\n\n".join(self._sections(material)))
@@ -92,6 +93,10 @@ class Judge(GraderArguments):
         if self.expected_calls is not None:
             calls = [to_json(call).decode() for call in self.expected_calls]
             yield "Tool calls that the agent was expected to make:\n" + ("\n".join(calls) or "None at all.")
+        for name in ("instructions", "tools"):
+            text = material.texts.get(name)
+            shown = ":\n" + material.fences.around(name, text) if text is not None else " are not known."
+            yield f"The agent's own {name}{shown}"
         transcript = material.fences.around("transcript", material.texts["transcript"])
         yield f"The conversation, turn by turn; indented lines belong to the text above them:\n{transcript}"
 
@@ -104,6 +109,14 @@ class Judge(GraderArguments):
         passes = {"outcomes": met, "score": enough, "both": met and enough}[self._decides_by]
         members = (*_metric_members(outcome), *_outcome_members(outcome))
         return outcome._replace(passes=passes and outcome.passes is not False, members=members)
+
+
+def _told(setup: AgentSetup) -> Iterator[tuple[str, str]]:
+    """Yield the prompt and the tools of an agent as texts, those that are known."""
+    if setup.prompt is not None:
+        yield "instructions", setup.prompt
+    if setup.tools is not None:
+        yield "tools", "\n".join(to_json(tool).decode() for tool in setup.tools) or "None at all."
 
 
 def _outcome(raw: Any) -> ExpectedOutcome:
