@@ -72,6 +72,9 @@ class Agent:
         self._runner = runner
         self._cli = cli_of(runner.settings)
         self._keeps_session = settings.flag(runner.settings, "keep_session", self._cli.log_completes_output)
+        self._keeps_unfinished = settings.flag(
+            runner.settings, "keep_session", self._keeps_session or self._cli.log_completes_unfinished
+        )
         self._command = Command(self.equivalent(runner))
         self._max_bytes = runner.max_output_bytes
         self._env = settings.texts(runner.settings, "env")
@@ -240,7 +243,8 @@ class Agent:
         before = dict(talk.usage_before) if talk is not None else {}
         more |= {"usage_before": before} if before else {}
         raw = replace(raw, payload={**raw.payload, **more}) if more else raw
-        if not self._keeps_session and talk is None:
+        keeps = self._keeps_session if raw.exit_code is not None else self._keeps_unfinished
+        if not keeps and talk is None:
             return raw
         return await in_thread(self._with_log, raw, call, begin, talk)
 

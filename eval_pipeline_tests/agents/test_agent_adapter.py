@@ -14,6 +14,8 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.runners import load_runners
+from eval_pipeline.failures import MAX_STEPS
+from eval_pipeline.reports.normalize import RawSession, normalize_raw
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 
 PRINTS_CODEX = """#!/bin/sh
@@ -30,6 +32,18 @@ echo '{"type": "session.start", "data": {"sessionId": "s-1", "context": {"cwd": 
 ENDS_WELL = """echo '{"type": "result", "sessionId": "s-1", "exitCode": 0}'\n"""
 
 
+NEVER_ENDS = """#!/bin/sh
+log="$CLAUDE_CONFIG_DIR/projects/p/s-1.jsonl"
+mkdir -p "$(dirname "$log")"
+for call in 1 2; do
+  begin='"message": {"id": "m'$call'", "model": "x", "content": [{"type": "text", "text": "on"}], "usage": '
+  echo '{"type": "assistant", "session_id": "s-1", '"$begin"'{"input_tokens": 7, "output_tokens": 1}}}'
+  echo '{"type": "assistant", "sessionId": "s-1", '"$begin"'{"input_tokens": 7, "output_tokens": 40}}}' >> "$log"
+done
+sleep 60
+"""
+
+
 def program(folder: Path, script: str) -> str:
     (folder / "agent").write_text(script, encoding="utf-8")
     (folder / "agent").chmod(0o755)
@@ -42,6 +56,13 @@ def an_agent(folder: Path, **settings: Any) -> Runner:
 
 def run(runner: Runner, folder: Path) -> RawExecution:
     return asyncio.run(Agent(runner).execute(a_call(folder / "files", a_plan(a_case(text="say 4"), runner))))
+
+
+def failure_of(folder: Path, **settings: Any) -> TargetFailure:
+    folder.mkdir(exist_ok=True)
+    with pytest.raises(TargetFailure) as raised:
+        run(an_agent(folder, **settings), folder)
+    return raised.value
 
 
 def from_file(folder: Path, entry: str) -> Runner:
@@ -96,6 +117,20 @@ def test_the_log_of_a_run_that_broke_off_is_found_by_its_folder(tmp_path: Path) 
 
     assert raised.value.raw is not None
     assert "session" in raised.value.raw.files
+
+
+def test_the_log_of_a_claude_session_that_never_ends_says_what_it_spent(tmp_path: Path) -> None:
+    executable, home = program(tmp_path, NEVER_ENDS), tmp_path / "home"
+    settings = {"agent": "claude", "executable": executable, "env": {"CLAUDE_CONFIG_DIR": str(home)}, "max_steps": 1}
+
+    kept, left = failure_of(tmp_path, **settings), failure_of(tmp_path / "left", **settings, keep_session=False)
+
+    assert kept.raw is not None
+    assert (kept.failure, "session" in kept.raw.files) == (MAX_STEPS, True)
+    report = normalize_raw(RawSession(execution_id="x", raw=kept.raw, case=a_case()))
+    assert (report.usage.input_tokens, report.usage.output_tokens, report.model_calls) == (14, 80, 2)
+    assert left.raw is not None
+    assert set(left.raw.files) == {"stdout", "stderr"}
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,18 @@ def test_a_killed_session_keeps_what_it_did_and_what_it_spent() -> None:
     assert (report.usage.input_tokens, report.usage.output_tokens) == (1000, 50)
 
 
+def test_standard_output_without_a_result_has_the_usage_of_the_transcript() -> None:
+    stdout, transcript = printed("claude", "tool_hang"), printed("claude", "tool_hang", "session.jsonl")
+
+    report, alone = (
+        report_of("claude-code", **texts) for texts in ({"stdout": stdout, "session": transcript}, {"stdout": stdout})
+    )
+
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (1000, 50)
+    assert (report.events, report.failure_class) == (alone.events, alone.failure_class)
+    assert alone.usage == Usage()
+
+
 # What it cost
 
 

@@ -83,6 +83,7 @@ CLAUDE_CODE = AgentCli(
         agent_version=(RecordField(("version",)),),
     ),
     printed_session_id=(RecordField(("session_id",)),),
+    log_completes_unfinished=True,
     keys=("ANTHROPIC_*", "CLAUDE_CODE_*", "AWS_*", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_ML_REGION"),
     addresses={"ANTHROPIC_BASE_URL": "https://api.anthropic.com"},
     login_files=(".credentials.json",),

@@ -2,8 +2,8 @@
 
 Events are read from standard output; from the transcript only when standard output has none (`json`, text). Usage,
 cost, the final output and how the session ended come from the `result` record alone: an assistant record's usage is a
-placeholder, and the text of an API error takes the place of an answer. Sources: recordings of 2.1.330, issues of the
-CLI for older shapes.
+placeholder, and the text of an API error takes the place of an answer. A session that was ended before its `result` has
+the usage of its transcript. Sources: recordings of 2.1.330, issues of the CLI for older shapes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from eval_pipeline.agents.claude_code.ending import ending_of, last_result
 from eval_pipeline.agents.claude_code.events import events_of, session_context
 from eval_pipeline.agents.claude_code.records import SYNTHETIC, first_text, without_repeats
-from eval_pipeline.agents.claude_code.usage import usage_of
+from eval_pipeline.agents.claude_code.usage import usage_of, usage_of_transcript
 from eval_pipeline.agents.session_events import detected_skills, within
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, Records, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport
@@ -26,7 +26,7 @@ ESSENTIAL = ("result",)
 class ClaudeCodeNormalizer:
     """One run of Claude Code: its standard output and, when it was kept, its transcript (`session`)."""
 
-    version = "3"
+    version = "4"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, transcript = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
@@ -41,7 +41,7 @@ class ClaudeCodeNormalizer:
             session_id=first_text(everything, "session_id", "sessionId"),
             model=first_text(everything, "model") or _answering_model(records) or _only_model(end.result),
             agent_version=first_text(everything, "claude_code_version", "version"),
-            usage=usage_of(end, records),
+            usage=usage_of(end, records) if end.result else usage_of_transcript(end, transcript),
             events=events,
             skills=detected_skills(events),
             failure_class=end.failure.id if end.failure is not None else None,

@@ -7,14 +7,15 @@ does not see it. Sources: transcripts of 2.1.330.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eval_pipeline.agents.claude_code.normalizer import ESSENTIAL, ClaudeCodeNormalizer
 from eval_pipeline.agents.claude_code.records import SYNTHETIC, content_blocks, message_text
+from eval_pipeline.agents.claude_code.usage import USAGE_NAMES, message_usage, summed
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
 from eval_pipeline.reports.normalize import RawSession
@@ -22,12 +23,6 @@ from eval_pipeline.reports.normalize import RawSession
 _MESSAGES_SUMMED = ("cost-state",)
 _INTERRUPTED = "[Request interrupted by user"
 _MESSAGES = frozenset({"assistant", "user", "system"})
-_COST_STATE_NAMES = {
-    "input_tokens": "inputTokens",
-    "cache_creation_input_tokens": "cacheCreationInputTokens",
-    "cache_read_input_tokens": "cacheReadInputTokens",
-    "output_tokens": "outputTokens",
-}
 
 
 class ClaudeSessionNormalizer:
@@ -111,24 +106,8 @@ def _cost(rows: Sequence[Record]) -> dict[str, Any]:
     state = records[-1].value if records and records[-1].type == "cost-state" else {}
     models = [mapping(model) for model in mapping(state.get("modelUsage")).values()]
     if not models:
-        return {"usage": _message_usage(rows)}
+        return {"usage": message_usage(rows)}
     known = state.get("hasUnknownModelCost") is False
-    usage: dict[str, Any] = {name: _sum(models, theirs) for name, theirs in _COST_STATE_NAMES.items()}
-    usage["output_tokens_details"] = {"thinking_tokens": _sum(models, "thinkingTokens")}
+    usage: dict[str, Any] = {name: summed(models, theirs) for name, theirs in USAGE_NAMES.items()}
+    usage["output_tokens_details"] = {"thinking_tokens": summed(models, "thinkingTokens")}
     return {"usage": usage, "total_cost_usd": amount(state.get("totalCostUSD")) if known else None}
-
-
-def _message_usage(rows: Sequence[Record]) -> dict[str, Any]:
-    """The sum over the model's messages. The records of one message repeat its usage; the last has the final one."""
-    by_message: dict[str, Mapping[str, Any]] = {}
-    for record in rows:
-        message = mapping(record.value.get("message"))
-        if record.type == "assistant" and message.get("model") != SYNTHETIC and message.get("usage"):
-            by_message[text(message.get("id")) or f"line {record.line}"] = mapping(message["usage"])
-    return {name: _sum(list(by_message.values()), name) for name in _COST_STATE_NAMES}
-
-
-def _sum(parts: Sequence[JsonMap], name: str) -> int | None:
-    """The sum of a count over the parts that have it; unknown when none has it."""
-    values = [value for part in parts if (value := count(part.get(name))) is not None]
-    return sum(values) if values else None

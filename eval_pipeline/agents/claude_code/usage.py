@@ -1,13 +1,22 @@
-"""Tokens and cost of a Claude Code session, by its `result` record."""
+"""Tokens and cost of a Claude Code session: by its `result` record, else by the messages of its transcript."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eval_pipeline.agents.claude_code.ending import Ending
-from eval_pipeline.agents.claude_code.records import THINKING, message_blocks
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, first, mapping, text
+from eval_pipeline.agents.claude_code.records import SYNTHETIC, THINKING, message_blocks
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, Records, amount, count, first, mapping, text
 from eval_pipeline.reports.model import Usage
+
+USAGE_NAMES = {
+    "input_tokens": "inputTokens",
+    "cache_creation_input_tokens": "cacheCreationInputTokens",
+    "cache_read_input_tokens": "cacheReadInputTokens",
+    "output_tokens": "outputTokens",
+}
+"""The measures of a message's usage, with their names in the cost state of a transcript."""
 
 
 def usage_of(end: Ending, records: Sequence[Record]) -> Usage:
@@ -30,6 +39,29 @@ def usage_of(end: Ending, records: Sequence[Record]) -> Usage:
         cost_usd=cost,
         cost_source="reported" if cost is not None else None,
     )
+
+
+def usage_of_transcript(end: Ending, transcript: Records) -> Usage:
+    """Usage of a session that was ended before its `result`: that of the messages it kept, where all were read."""
+    if end.result or transcript.left_out:
+        return Usage()
+    return usage_of(replace(end, result={"usage": message_usage(transcript.rows)}), transcript.rows)
+
+
+def message_usage(rows: Sequence[Record]) -> dict[str, int | None]:
+    """The sum over the model's messages. The records of one message repeat its usage; the last has the final one."""
+    by_message: dict[str, JsonMap] = {}
+    for record in rows:
+        message = mapping(record.value.get("message"))
+        if record.type == "assistant" and message.get("model") != SYNTHETIC and message.get("usage"):
+            by_message[text(message.get("id")) or f"line {record.line}"] = mapping(message["usage"])
+    return {name: summed(list(by_message.values()), name) for name in USAGE_NAMES}
+
+
+def summed(parts: Sequence[JsonMap], name: str) -> int | None:
+    """The sum of a count over the parts that have it; unknown when none has it."""
+    values = [value for part in parts if (value := count(part.get(name))) is not None]
+    return sum(values) if values else None
 
 
 def _reasoning(raw: JsonMap, records: Sequence[Record]) -> int | None:
