@@ -33,6 +33,7 @@ class CaseTraits:
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
     `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived. `sets_incomplete`: a case
     sets what becomes of a session that a limit ended. `lacks_workspace`: a case has no workspace.
+    `has_tools`: a case has canned answers of tools, or settings of a model.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -45,6 +46,7 @@ class CaseTraits:
     has_inactive: bool = False
     sets_incomplete: bool = False
     lacks_workspace: bool = False
+    has_tools: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -59,6 +61,7 @@ class CaseTraits:
             self.has_inactive or any(case.status != "active" for case in cases),
             self.sets_incomplete or any(case.incomplete is not None for case in cases),
             self.lacks_workspace or any(case.workspace is None for case in cases),
+            self.has_tools or any(case.mocks or case.model_settings for case in cases),
         )
 
 

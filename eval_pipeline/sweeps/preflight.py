@@ -139,7 +139,7 @@ def _mock_error(pair: Pair, options: SweepOptions) -> InputError | None:
     """Return the error of a canned answer whose tool the runner does not declare; None for runners that answer their
     own calls."""
     declared = getattr(ADAPTERS.find(pair.runner.adapter), "declared_tools", None)
-    if declared is None or isinstance(pair.runner, UnusableRunner):
+    if declared is None or isinstance(pair.runner, UnusableRunner) or not traits_of(pair.ready.suite.cases).has_tools:
         return None
     tools = declared(pair.runner)
     for case in pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner):

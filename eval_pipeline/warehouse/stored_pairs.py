@@ -18,7 +18,7 @@ from eval_pipeline.suites.incomplete import LIMITS, NONE_COUNTS, IncompleteRule
 from eval_pipeline.suites.model import Case
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder
-from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.columns import Column, Row
 from eval_pipeline.warehouse.journal import PairKey, journaled_executions
 from eval_pipeline.warehouse.shared_files import local_artifact
 from eval_pipeline.warehouse.store import Connection, Warehouse
@@ -263,11 +263,16 @@ def _of_executions(connection: Connection, ids: Sequence[str]) -> dict[str, list
     tables: dict[str, list[Row]] = {}
     for table, order in _OF_EXECUTIONS.items():
         names = BY_NAME[table].column_names
-        columns = ", ".join(f't."{name}"' for name in names)
+        columns = ", ".join(map(_selected, BY_NAME[table].columns))
         query = f'SELECT {columns} FROM "{table}" t SEMI JOIN selected USING (execution_id) {order}'
         decode = decoder(names, BY_NAME[table])
         tables[table] = [decode(row) for row in connection.execute(query).fetchall()]
     return tables
+
+
+def _selected(column: Column) -> str:
+    """Return a column in a query: times without their zone, which is UTC, take the driver half the time."""
+    return f't."{column.name}"' + ("::TIMESTAMP" if column.type == "TIMESTAMPTZ" else "")
 
 
 def _scores(scores: Sequence[Row], members: Sequence[Row]) -> dict[str, Score]:
