@@ -173,6 +173,7 @@ _ADDED_IN_21: Mapping[str, Mapping[str, str]] = {
 }
 _ADDED_IN_33: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"clustered": "BOOLEAN"}}
 _ADDED_IN_36: Mapping[str, Mapping[str, str]] = {"cases": {"repetitions": "INTEGER"}}
+_ADDED_IN_37: Mapping[str, Mapping[str, str]] = {"cases": {"input_key": "VARCHAR"}}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -270,6 +271,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(34, "control limits of judges that are unknown", ()),
     Migration(35, "values of cases that differences between arms are of", ()),
     Migration(36, "repetitions of cases, and all edits that stale pairs need graders for", tuple(_added(_ADDED_IN_36))),
+    Migration(37, "stale pairs need executions for every edit that targets see", tuple(_added(_ADDED_IN_37))),
 )
 
 

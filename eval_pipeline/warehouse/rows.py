@@ -48,7 +48,7 @@ _CASES = encoder(
     Case,
     given=(
         "suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group",
-        "persona", "simulated_user", "created_at", "updated_at", "repetitions",
+        "persona", "simulated_user", "created_at", "updated_at", "repetitions", "input_key",
     ),
 )  # fmt: skip
 _RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at", "content"))
@@ -131,6 +131,7 @@ def case_rows(suite: Suite, rules: SecretRules = NO_RULES) -> Iterator[Row]:
             workspace=case.workspace.fingerprint_fields() if case.workspace is not None else None,
             case_group=case.group,
             repetitions=case.repetitions or suite.settings.repetitions,
+            input_key=fingerprint(case.fingerprint_fields())[:32],
             persona=_persona(case.user),
             simulated_user=case.user.fingerprint_fields() if case.user is not None else None,
             **{name: _time_of(case.metadata.get(name)) for name in ("created_at", "updated_at")},

@@ -63,6 +63,7 @@ TABLES: tuple[Table, ...] = (
         *USER_COLUMNS,
         ("incomplete", "VARCHAR", "What becomes of a session that a limit ended, when the case sets it"),
         ("repetitions", "INTEGER", "Repetitions that the case or its suite sets; NULL: neither, or not recorded"),
+        ("input_key", "VARCHAR", "Hash of all that a target receives of the case; NULL: not recorded"),
     ),
     BASELINES,
     *GRADE_TABLES,

@@ -102,7 +102,7 @@ CAUSES = f"""
     FROM facts ORDER BY changed_at DESC, suite, runner, case_id, repetition"""
 
 _SEEN = "row({0}.input, {0}.conversation, {0}.workspace, {0}.simulated_user, {0}.mocks, {0}.depends_on)"
-"""What of a case its target can see."""
+"""What of a case its target can see, as far as it has columns; all of it is in `input_key`."""
 _JUDGED = "row({0}.expected_output, {0}.criteria, {0}.metadata, {0}.tags)"
 """What of a case only its evaluators may read."""
 _LISTS = """regexp_extract_all(n.evaluator, '"(?:assertions|assert|evaluators)" *:')"""
@@ -125,7 +125,8 @@ _MOVED = f"""
     suites_moved AS (SELECT DISTINCT suite, before, after FROM moved),
     compared AS (
         SELECT m.suite, m.before, m.after, n.case_id, o.case_id IS NULL AS added,
-               {_SEEN.format("n")} IS DISTINCT FROM {_SEEN.format("o")} AS seen,
+               {_SEEN.format("n")} IS DISTINCT FROM {_SEEN.format("o")}
+                   OR coalesce(n.input_key <> o.input_key, false) AS seen,
                {_JUDGED.format("n")} IS DISTINCT FROM {_JUDGED.format("o")} AS judged,
                o.repetitions AS had, n.repetitions AS has
         FROM suites_moved m JOIN cases n ON n.suite = m.suite AND n.suite_revision = m.after

@@ -236,7 +236,8 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "reason": "suite or runner: another revision is stored; not carried out, did not complete: plans are missing",
         "plans": "Plans concerned, at most",
         "needs": "What brings it up to date: executions, graders, or nothing that costs (scored again by itself where"
-        " Dagster's daemon runs); NULL: not known",
+        " Dagster's daemon runs); NULL: not known. Files that evaluators name and the project's defaults are no part of"
+        " a suite's revision: eval-pipeline plan and Dagster's stale marks have those, too",
     },
     **{view.name: view.columns for view in QUESTION_VIEWS},
     "sweep_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},

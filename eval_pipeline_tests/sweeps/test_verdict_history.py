@@ -282,6 +282,7 @@ NEEDS: dict[str, tuple[tuple[dict[str, Any], ...], dict[str, Any], dict[str, Any
     "criterion-in-a-composite": (
         BY_MEMBERS, {}, {"tests": [a_test("a", TWO, MEMBER | {"assertions": [TWO, "Is it so?"]}, **TEXTS)]}, None,
     ),
+    "max-steps": (PLAIN, {}, {"tests": [a_test("a", *PLAIN, **TEXTS, max_steps=3)]}, "executions"),
     "more-repetitions": (
         PLAIN, {"execution": {"trials": 2}},
         {"tests": [a_test("a", *PLAIN, **TEXTS)], "execution": {"trials": 3}}, "executions",

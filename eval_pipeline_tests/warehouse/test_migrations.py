@@ -52,6 +52,7 @@ NEW_IN_16 = {
     ),
 }  # fmt: skip
 NEW_IN_36 = {"cases": ("repetitions",)}
+NEW_IN_37 = {"cases": ("input_key",)}
 NEW_IN_18 = {"sweeps": ("name",)}
 NEW_IN_19 = dict.fromkeys(("cases", "verdicts", "leaderboards"), ("incomplete",))
 NEW_IN_21 = {"runners": ("arm_of", "arm", "arm_place")}
@@ -145,6 +146,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_19,
                     NEW_IN_20,
                     NEW_IN_36,
+                    NEW_IN_37,
                     TEXTS_BEFORE_9,
                 )
                 for added in new.get(name, ())
