@@ -1,6 +1,7 @@
 """Deleting old runs of Dagster with their events, which are most of what Dagster stores of a project.
 
-A run stays while it has the newest event of any partition: what the UI shows of assets and checks does not change.
+A run stays while it has the newest event of any partition, or one that boards were made from: what the UI shows of
+assets and checks does not change.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from datetime import datetime
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.data_version import INPUT_EVENT_POINTER_TAG_PREFIX
 from dagster._core.storage.dagster_run import FINISHED_STATUSES, RunsFilter
 from dagster._core.storage.event_log import SqlEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageTable
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageTable,
+)
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, or_, select
 
 from eval_pipeline.orchestration.instance import end_killed_runs, open_instance
 from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage
@@ -30,6 +35,8 @@ _EVENTS = [
         dg.DagsterEventType.ASSET_OBSERVATION,
     )
 ]
+
+_POINTER = f"{INPUT_EVENT_POINTER_TAG_PREFIX}/"
 
 
 def prune_runs(
@@ -82,10 +89,30 @@ def _runs_with_newest(instance: dg.DagsterInstance) -> set[str]:
     newest = select(func.max(events.id)).where(events.dagster_event_type.in_(_EVENTS))
     newest = newest.group_by(events.asset_key, events.partition, events.dagster_event_type)
     checked = select(func.max(checks.id)).group_by(checks.asset_key, checks.check_name, checks.partition)
+    kept = [newest, *_made_from(instance)]
     with _storage(instance).index_connection() as connection:
-        by_event = connection.execute(select(events.run_id).where(events.id.in_(newest)).distinct()).fetchall()
+        by_event = connection.execute(
+            select(events.run_id).where(or_(*(events.id.in_(ids) for ids in kept))).distinct()
+        ).fetchall()
         by_check = connection.execute(select(checks.run_id).where(checks.id.in_(checked)).distinct()).fetchall()
     return {run for (run,) in (*by_event, *by_check)}
+
+
+def _made_from(instance: dg.DagsterInstance) -> Iterator[Select[tuple[int]]]:
+    """Yield the ids of the events that the newest materializations without a partition were made from: the newest of
+    each upstream partition up to the event that a tag points at. Dagster compares later ones with them."""
+    events = SqlEventLogStorageTable.c
+    whole = select(events.asset_key).where(events.dagster_event_type == _EVENTS[0], events.partition.is_(None))
+    with _storage(instance).index_connection() as connection:
+        assets = [dg.AssetKey.from_db_string(key) for (key,) in connection.execute(whole.distinct())]
+    for event in instance.get_latest_materialization_events([key for key in assets if key is not None]).values():
+        made = event.asset_materialization if event is not None else None
+        for name, id_ in (made.tags or {}).items() if made is not None else ():
+            if name.startswith(_POINTER) and id_.isdigit():
+                upstream = dg.AssetKey.from_user_string(name.removeprefix(_POINTER)).to_string()
+                before = select(func.max(events.id)).where(events.asset_key == upstream, events.id <= int(id_))
+                of_kinds = before.where(events.dagster_event_type.in_(_EVENTS))
+                yield of_kinds.group_by(events.partition, events.dagster_event_type)
 
 
 def _storage(instance: dg.DagsterInstance) -> SqlEventLogStorage:

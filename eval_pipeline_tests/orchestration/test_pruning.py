@@ -10,9 +10,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 
+from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.pruning import prune_runs
+from eval_pipeline.sweeps.project import load_project
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 ASSETS = ("target_executions", "evaluator_scores", "leaderboards")
@@ -82,3 +87,25 @@ def test_the_command_deletes_old_runs_by_age_and_by_the_project_file(tmp_path: P
     assert (refused.code, "dagster-runs: --older-than chooses them" in refused.err) == (2, True)
     assert "dagster-runs: nothing to delete" in unlimited.out
     assert "dagster-runs: nothing to delete" in by_file.out
+
+
+def test_boards_stay_fresh_when_runs_that_they_were_made_from_leave(tmp_path: Path) -> None:
+    """A board is compared with what its partitions were when it was made: those events have to stay."""
+    project = make_cli_project(tmp_path)
+    project("run", "--quiet")
+    project("run", "--quiet", "--runner", "parrot")
+    project("run", "--quiet")
+    before = board_status(project)
+
+    deleted, _ = prune_runs(project.root / "data", project.root, datetime.now(UTC), dry_run=False)
+
+    assert deleted
+    assert (before, board_status(project)) == ("FRESH", "FRESH")
+
+
+def board_status(project: CliProject) -> str:
+    """What the UI shows of the boards."""
+    graph = build_definitions(ProjectSession(load_project(project.root))).resolve_asset_graph()
+    with opened(project) as instance:
+        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        return str(resolver.get_status(dg.AssetKey("leaderboards")).value)
