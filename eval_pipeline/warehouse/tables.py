@@ -9,7 +9,7 @@ from __future__ import annotations
 from eval_pipeline.reports.events import EVENT_KINDS
 from eval_pipeline.warehouse.columns import Column, Table
 from eval_pipeline.warehouse.drift_tables import GRADE_TABLES
-from eval_pipeline.warehouse.user_tables import BASELINES, COMPARISONS, USER_COLUMNS
+from eval_pipeline.warehouse.user_tables import BASELINES, CASE_COLUMNS, COMPARISONS, USER_COLUMNS
 
 
 def _table(name: str, comment: str, key: tuple[str, ...], *columns: tuple[str, str, str]) -> Table:
@@ -62,8 +62,7 @@ TABLES: tuple[Table, ...] = (
         ("should_trigger", "JSON", "Skills that the case should trigger (true) or should not (false)"),
         *USER_COLUMNS,
         ("incomplete", "VARCHAR", "What becomes of a session that a limit ended, when the case sets it"),
-        ("repetitions", "INTEGER", "Repetitions that the case or its suite sets; NULL: neither, or not recorded"),
-        ("input_key", "VARCHAR", "Hash of all that a target receives of the case; NULL: not recorded"),
+        *CASE_COLUMNS,
     ),
     BASELINES,
     *GRADE_TABLES,

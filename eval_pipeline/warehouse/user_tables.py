@@ -1,4 +1,4 @@
-"""Columns and tables of simulated users, baselines and comparisons, as data for `tables.py`."""
+"""Columns of cases, and tables of baselines and comparisons, as data for `tables.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ USER_COLUMNS = (
     ("created_at", "TIMESTAMPTZ", "When it was created, where its file has that"),
     ("updated_at", "TIMESTAMPTZ", "When it was changed last, where its file has that"),
 )
-"""Columns of `cases`."""
+"""Columns of `cases` on their users."""
+CASE_COLUMNS = (
+    ("repetitions", "INTEGER", "Repetitions that the case or its suite sets; NULL: neither, or not recorded"),
+    ("input_key", "VARCHAR", "Hash of all that a target receives of the case; NULL: not recorded"),
+)
+"""The newest columns of `cases`."""
 BASELINES = Table(
     "baselines",
     "Sweeps that later ones are compared with: one for each suite and revision of a runner.",
