@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from eval_pipeline.executions.function_facts import FunctionFacts, facts_from
 from eval_pipeline.executions.replies import text_of
 from eval_pipeline.executions.started_programs import OWNER
 from eval_pipeline.executions.worker_process import WorkerProcess, no_memory_text, usual_memory_bytes
-from eval_pipeline.parsing.user_modules import FunctionReference, module_versions
+from eval_pipeline.parsing.user_modules import FunctionReference, file_versions, module_versions
 
 GRACE_S = 2.0
 """How long a call that is over its limit may take to end before its worker is replaced."""
@@ -293,18 +293,22 @@ _FINDING = threading.RLock()
 _USERS: list[object] = []
 
 
-def pool_for(reference: FunctionReference, *, shared: bool, anew: bool = False) -> WorkerPool:
-    """Return the pool of a function: that of its folder, a new one after an edit of its module or of what that
-    imports and, with `anew`, where the environment, the current folder or the search path differ."""
-    versions = module_versions(reference)
+def pool_for(
+    reference: FunctionReference, *, shared: bool, anew: bool = False, files: Iterable[Path] | None = None
+) -> WorkerPool:
+    """Return the pool of a function: that of its folder, a new one after an edit of its module, of what that
+    imports and of `files`, and, with `anew`, where the environment, the current folder or the search path differ."""
+    versions = {reference.module: module_versions(reference)}
+    if files is not None:
+        versions[f"{reference.module} files"] = file_versions(files)
     key = reference.folder, shared
     with _FINDING:
         pool = _BY_FOLDER.get(key)
         if pool is not None and anew and pool.surroundings != _surroundings():
             pool = None
-        if pool is None or pool.versions.setdefault(reference.module, versions) != versions:
+        if pool is None or any(pool.versions.setdefault(name, each) != each for name, each in versions.items()):
             pool = _BY_FOLDER[key] = WorkerPool(shared=shared)
-            pool.versions[reference.module] = versions
+            pool.versions |= versions
         return pool
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ class ModuleSyntax:
     imported: tuple[tuple[int, str], ...]
 
 
+_QUOTED = re.compile(rb"""(['"])([\w.\-/ ]{1,200})\1""")
 _KEPT: dict[bytes, ModuleSyntax] = {}
 
 
@@ -39,6 +41,11 @@ def module_syntax(source: bytes) -> ModuleSyntax:
             _KEPT.clear()
         _KEPT[key] = found
     return _KEPT[key]
+
+
+def quoted_texts(source: bytes) -> frozenset[str]:
+    """Return the short texts of a module that may be names of files."""
+    return frozenset(text.decode(errors="replace") for _, text in _QUOTED.findall(source))
 
 
 def _found(source: bytes) -> ModuleSyntax:

@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -59,7 +59,7 @@ def module_versions(reference: FunctionReference) -> frozenset[tuple[Path, int, 
     if reference.file is None:
         return frozenset()
     file = Path(reference.file)
-    return _versions([file, *imported_files(file, [Path(reference.folder)])])
+    return file_versions([file, *imported_files(file, [Path(reference.folder)])])
 
 
 def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
@@ -92,7 +92,7 @@ def module_imports(name: str, folder: Path, roots: Sequence[Path]) -> dict[str, 
         return {}
     private = _private_name(file)
     with _LOCK:
-        if private in sys.modules and _versions(imported_files(file, [folder])) != _IMPORTED.get(private):
+        if private in sys.modules and file_versions(imported_files(file, [folder])) != _IMPORTED.get(private):
             del sys.modules[private]
     return import_fingerprints([file], roots)
 
@@ -123,7 +123,7 @@ def _load(private: str, file: Path, folder: Path) -> ModuleType:
     imported = imported_files(file, [folder])
     with _importable(folder, {_import_name(path, folder): path for path in imported}):
         module = run_module(private, str(file))
-    _IMPORTED[private] = _versions(imported)
+    _IMPORTED[private] = file_versions(imported)
     return module
 
 
@@ -159,5 +159,6 @@ def _version(path: Path) -> _Version:
     return path, written.st_mtime_ns, written.st_size
 
 
-def _versions(files: Sequence[Path]) -> frozenset[_Version]:
+def file_versions(files: Iterable[Path]) -> frozenset[_Version]:
+    """Return files with their times and sizes."""
     return frozenset(map(_version, files))

@@ -23,6 +23,8 @@ from eval_pipeline.suites.names import default_name, with_unique_names
 
 HEAD = 65_536
 """Characters of a file that `recognizes` is given."""
+LOAD_LIMIT_S = 60.0
+"""How long a module of suites may take where nothing else is set."""
 _BY_ZEROS = {
     b"\1\0\1\0": "utf-16-le",
     b"\0\1\0\1": "utf-16-be",
@@ -43,7 +45,7 @@ class LoadOptions:
     the configuration files of other systems that already apply to the whole run. `environment_in` returns the values
     for suites of a folder, where those are not the same everywhere. `secret_rules` are which of the values are secret.
     `versions` are those of other systems that the project is written for, by name. `arguments` are those of evaluators
-    that have them and whose author does not set them.
+    that have them and whose author does not set them. `load_limit_s` is how long running a module may take.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -53,6 +55,7 @@ class LoadOptions:
     secret_rules: SecretRules = NO_RULES
     versions: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    load_limit_s: float = LOAD_LIMIT_S
 
     def for_file(self, path: Path) -> LoadOptions:
         """Return the options for a suite in this file."""

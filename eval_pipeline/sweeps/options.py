@@ -22,6 +22,7 @@ from eval_pipeline.executions.provider_limits import ProviderLimit
 from eval_pipeline.executions.sampling import CaseSample
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
+from eval_pipeline.suites.load import LOAD_LIMIT_S
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, STATUSES
 
 SHARE_ERROR = 1e-6
@@ -151,6 +152,9 @@ class Defaults(SharedOptions):
         ge=200,
         description="The most memory of a worker process that calls Python functions, and of each program that it "
         "starts, in MB; half of the machine's when not set",
+    )
+    load_limit_s: float = Field(
+        default=LOAD_LIMIT_S, gt=0, description="How long loading the module of a Python suite may take, in seconds"
     )
     isolation: Isolation = Field(
         default="process",

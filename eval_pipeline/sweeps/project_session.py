@@ -70,6 +70,7 @@ class ProjectSession:
             secret_rules=project.secret_rules,
             versions=project.versions,
             arguments=project.defaults.evaluator_arguments,
+            load_limit_s=project.defaults.load_limit_s,
         )
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.function_calls import FunctionError, TooMuchReturned, WorkerDied
 from eval_pipeline.formats.skillgym.workspaces import read_workspace
+from eval_pipeline.parsing.data_files import data_files, data_fingerprints
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.imports import import_fingerprints, import_roots, imported_files
 from eval_pipeline.parsing.python_syntax import ModuleSyntax, module_syntax
@@ -27,8 +31,9 @@ from eval_pipeline.suites.load import FORMATS, HEAD, LoadOptions
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, content_revision
 from eval_pipeline.suites.names import category_of, default_name
 
-LOAD_LIMIT_S = 60.0
-"""How long loading a module may take."""
+NOTICE_S = 5.0
+"""A module that takes longer is named while it is waited for."""
+_SETTING = "defaults.load_limit_s of the project file"
 _MENTIONS = re.compile(r"^(\s*suite\b|.*\bimport\b.*\bsuite\b|.*\bas suite\b)", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(from|import)\s+eval_pipeline\b", re.MULTILINE)
 _NAMES_CASE = re.compile(r"\bCase\b")
@@ -57,16 +62,17 @@ class PythonSuites:
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         shown = show_path(path)
         _require_suite(text, shown)
-        described = _described(path, shown)
+        described = _described(path, shown, load_options.load_limit_s)
         workspace = read_workspace(described.get("workspace"), path)
         shared: dict[bool, EvaluatorSpec] = {}
         cases = [replace(_case(fields, path, shared), workspace=workspace) for fields in described["cases"]]
-        imported = import_fingerprints([path], import_roots(path.parent))
+        roots = import_roots(path.parent)
+        read = data_fingerprints(path, roots) | import_fingerprints([path], roots)
         return Suite(
             name=default_name(path),
             path=path,
             format="skillgym",
-            revision=content_revision(text, imported, described["cases"], described.get("workspace")),
+            revision=content_revision(text, read, described["cases"], described.get("workspace")),
             cases=case_list(cases),
             errors=tuple(_errors(described["problems"], shown)),
             warnings=tuple(_warnings(described, shown)),
@@ -148,17 +154,19 @@ _DESCRIBED: dict[str, Mapping[str, Any]] = {}
 """Descriptions of modules by what their content and imports are: loading one again in this process imports nothing."""
 
 
-def _described(path: Path, shown: str) -> Mapping[str, Any]:
+def _described(path: Path, shown: str, limit_s: float) -> Mapping[str, Any]:
     """Return the description of a module's cases. Raises InputError where there is none."""
-    pool, reference = module_pool(path.absolute())
-    key = f"{reference.private} {sorted(pool.versions.get(reference.module, ()))}"
+    pool, reference = module_pool(path.absolute(), data_files(path, import_roots(path.parent)))
+    versions = {name: sorted(files) for name, files in pool.versions.items() if name.split()[0] == reference.module}
+    key = f"{reference.private} {sorted(versions.items())}"
     if key in _DESCRIBED:
         return _DESCRIBED[key]
     place = SourceLocation(shown)
     try:
-        described = pool.call_and_wait(module_call("describe_suite", reference), LOAD_LIMIT_S)
+        with _notice(f"{shown} is still being loaded; it is ended after {limit_s:g} s ({_SETTING})"):
+            described = pool.call_and_wait(module_call("describe_suite", reference), limit_s)
     except TimeoutError:
-        raise InputError(f"took longer than {LOAD_LIMIT_S:g} s to load and was ended", place) from None
+        raise InputError(f"took longer than {limit_s:g} s to load and was ended ({_SETTING})", place) from None
     except (WorkerDied, TooMuchReturned) as error:
         raise InputError(f"cannot be loaded: {error}", place) from None
     except FunctionError as error:
@@ -173,6 +181,18 @@ def _described(path: Path, shown: str) -> Mapping[str, Any]:
         _DESCRIBED.clear()
     _DESCRIBED[key] = described
     return described
+
+
+@contextmanager
+def _notice(text: str) -> Iterator[None]:
+    """Print a text where what is done inside takes long."""
+    timer = Timer(NOTICE_S, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _errors(problems: Sequence[Mapping[str, Any]], shown: str) -> Iterator[InputError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from eval_pipeline.executions.function_calls import FunctionCall, FunctionError,
 from eval_pipeline.executions.user_functions import installed
 from eval_pipeline.executions.workers import WorkerPool, pool_for
 from eval_pipeline.failures import ASSERT_HOOK, failure_class
+from eval_pipeline.parsing.data_files import data_fingerprints
 from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.parsing.imports import cached_fingerprint, import_fingerprints, import_roots
 from eval_pipeline.parsing.source import show_path
@@ -30,13 +31,13 @@ SHORTEST_LIMIT_S = 1.0
 """Of a check whose case has a shorter limit: an agent may end before a process has answered."""
 
 
-def module_pool(file: Path) -> tuple[WorkerPool, FunctionReference]:
-    """Return the workers of a Python suite and the reference of its module: other workers after an edit of the module
-    or of what it imports from its folder. Raises InputError."""
+def module_pool(file: Path, data: Iterable[Path] | None = None) -> tuple[WorkerPool, FunctionReference]:
+    """Return the workers of a Python suite and the reference of its module: other workers after an edit of the module,
+    of what it imports from its folder, or of its `data` files. Raises InputError."""
     reference = function_reference(f"{file.stem}:suite", file.parent, "file")
     if reference is None or reference.private is None or reference.file is None:
         raise InputError(f"no such file: {show_path(file)}", SourceLocation(field="file"))
-    return pool_for(reference, shared=False), reference
+    return pool_for(reference, shared=False, files=data), reference
 
 
 def module_call(function: str, reference: FunctionReference, *arguments: Any) -> FunctionCall:
@@ -65,11 +66,14 @@ class PythonCheck:
     classifies: bool = False
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Return the fingerprints of the module and of what it imports from its folder. Raises InputError."""
+        """Return the fingerprints of the module, of what it imports from its folder and of the data files that these
+        name. Raises InputError."""
         path = folder / self.file
         if not is_file(path):
             raise InputError(f"no such file: {show_path(path)}", SourceLocation(field="file"))
-        return {**import_fingerprints([path], import_roots(path.parent)), self.file: cached_fingerprint(path)}
+        roots = import_roots(path.parent)
+        read = data_fingerprints(path, roots) | import_fingerprints([path], roots)
+        return {**read, self.file: cached_fingerprint(path)}
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:

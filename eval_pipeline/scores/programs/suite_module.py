@@ -1,7 +1,7 @@
 """The side of a Python suite that runs in a worker: it loads the user's module, lists its cases and calls their checks.
 
 Light, because it is imported where a check runs. What it returns is JSON. A module is loaded once per process and
-version; what it prints while it is loaded is returned, what its checks print goes to standard error.
+version; what it prints while it is loaded is returned, what its checks print goes to standard error with their names.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     traceback_line,
 )
 from eval_pipeline.scores.programs.case_problems import wrong_fields
+from eval_pipeline.scores.programs.labelled_output import labelled_output
 from eval_pipeline.scores.programs.lenient_cases import Problems, Wrong, keeping_wrong_cases
 from eval_pipeline.scores.programs.plain_asserts import RewritingLoader, rewriting_asserts
 from eval_pipeline.suites.model import Case
@@ -89,8 +90,8 @@ def _module(private: str, file: str, folder: str) -> ModuleType:
     if private in sys.modules:
         return sys.modules[private]
     printed = io.StringIO()
-    output = contextlib.redirect_stdout(printed)
-    with importing_from(folder), rewriting_asserts(folder), output, keeping_wrong_cases() as wrong:
+    output = labelled_output(file), contextlib.redirect_stdout(printed)
+    with importing_from(folder), rewriting_asserts(folder), output[0], output[1], keeping_wrong_cases() as wrong:
         module = run_module(private, file, RewritingLoader(private, file))
     _WRONG[private] = wrong
     _PRINTED[private] = printed.getvalue()[:_MOST_PRINTED]
@@ -198,7 +199,7 @@ def check_case(private: str, file: str, folder: str, case_id: str, report: Sessi
     case = _case(private, file, folder, case_id)
     started = time.perf_counter()
     whole = report if report.final_output is not None else replace(report, final_output="")
-    with contextlib.redirect_stdout(sys.stderr):
+    with labelled_output(file, case_id):
         error = _checked(case, whole, AssertionContext(whole, **facts))
         if error is None:
             return {"status": "passed"}
@@ -221,7 +222,7 @@ def classify_case(private: str, file: str, folder: str, case_id: str, fields: Js
     error = FailureError(fields.pop("error_name"), fields.pop("message"))
     result = CaseResult(case_id=case.id, passed=False, status="failed", failure_class=tag, error=error, report=report,
                         **fields)  # fmt: skip
-    with contextlib.redirect_stdout(sys.stderr):
+    with labelled_output(file, case_id):
         return _reclassified(case, result)
 
 

@@ -11,6 +11,7 @@ from eval_pipeline import InputError, load_suite
 from eval_pipeline.cli.main import main
 from eval_pipeline.formats.skillgym import suites
 from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.evaluators.python_check import PythonCheck
 from eval_pipeline.scores.programs import suite_module
 from eval_pipeline.suites.load import find_suite_files, read_suites
 from eval_pipeline_tests.formats.skillgym.conftest import HEAD, Write
@@ -192,12 +193,21 @@ def test_validate_and_run_show_every_problem_of_a_module_in_the_same_lines(
         assert "required" not in shown
 
 
-def test_a_module_that_hangs_is_ended(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "LOAD_LIMIT_S", 0.3)
-    monkeypatch.setattr("eval_pipeline.executions.workers.IMPORT_LIMIT_S", 0.3)
+def test_a_module_that_hangs_is_named_while_it_is_waited_for_and_ended(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suites, "NOTICE_S", 0.1)
+    path = write("suite = []\nwhile True: pass")
+    (path.parent / "eval-pipeline.yaml").write_text("suites: [cases.py]\ndefaults: {load_limit_s: 0.3}\n")
+    monkeypatch.chdir(path.parent)
 
-    with pytest.raises(InputError, match=r"took longer than 0.3 s to load and was ended"):
-        load_suite(write("suite = []\nwhile True: pass"))
+    with pytest.raises(SystemExit):
+        main(["validate"])
+
+    captured = capsys.readouterr()
+    setting = "(defaults.load_limit_s of the project file)"
+    assert f"cases.py is still being loaded; it is ended after 0.3 s {setting}" in captured.err
+    assert f"cases.py: took longer than 0.3 s to load and was ended {setting}" in " ".join(captured.out.split())
 
 
 def test_what_a_module_prints_is_a_warning_and_not_printed(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
@@ -219,6 +229,54 @@ def test_a_module_is_loaded_once_and_again_after_an_edit_of_what_it_imports(writ
     assert imports == 1
     assert [suite.cases[0].question for suite in (*suites_, edited)] == ["one", "one", "one", "another"]
     assert edited.revision != suites_[0].revision
+
+
+READS_FILES = """
+import json
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PROMPTS = json.loads((HERE / "prompts.json").read_text())
+
+def check(report, ctx):
+    assert report.final_output == (HERE / "expected" / f"{ctx.case_id}.txt").read_text()
+
+suite = [Case(id=id, prompt=prompt, check=check) for id, prompt in PROMPTS.items()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "counts"),
+    [
+        ("prompts.json", '{"a": "another"}', True),
+        ("expected/a.txt", "another", True),
+        ("expected/deep/b.txt", "new", True),
+        ("expected/.hidden", "new", False),
+        ("other.json", "{}", False),
+        ("data/run.json", "{}", False),
+    ],
+)
+def test_data_files_that_a_module_names_are_part_of_its_suite_and_of_its_check(
+    write: Write, tmp_path: Path, file: str, text: str, counts: bool
+) -> None:
+    (tmp_path / "expected").mkdir()
+    (tmp_path / "expected" / "a.txt").write_text("done")
+    (tmp_path / "prompts.json").write_text('{"a": "one"}')
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "warehouse.duckdb").write_text("")
+    path = write(READS_FILES + 'STORED = HERE / "data"\n')
+
+    def identity() -> tuple[str, object]:
+        suite = load_suite(path)
+        return suite.revision, PythonCheck(file=path.name).content(tmp_path)
+
+    before = identity()
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    after = identity()
+
+    assert [one != other for one, other in zip(before, after, strict=True)] == [counts, counts]
+    assert load_suite(path).cases[0].question == ("another" if file == "prompts.json" else "one")
 
 
 def test_a_workspace_of_the_suite_is_that_of_its_cases(write: Write, tmp_path: Path) -> None:

@@ -273,3 +273,28 @@ def test_what_a_module_and_its_programs_write_leaves_standard_output_alone(
 
     out, err = capfd.readouterr()
     assert (out, sorted(err.splitlines())) == ("", ["of a program", "written"])
+
+
+def test_what_checks_print_has_the_names_of_module_and_case(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write(
+        """
+        import sys
+        print("while it is loaded", file=sys.stderr)
+
+        def check(report, ctx):
+            print("one\\ntwo", end="")
+            print("three", file=sys.stderr)
+            assert False
+
+        suite = [Case(id="a", prompt="b", check=check)]
+        """
+    )
+    module = ("printing_module", str(path), str(path.parent))
+
+    suite_module.check_case(*module, "a", SessionReport(execution_id="e"), {})
+
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "cases.py: while it is loaded", "cases.py (a): one", "cases.py (a): twothree",
+    ]  # fmt: skip
