@@ -95,9 +95,9 @@ class WorkspaceSpec:
     pooled one that later sweeps reuse, or the folder `path` itself. `folder` is the suite's, where hooks run;
     `hooks_enabled` False disables every hook. `own_setup` marks a case with its own before_all hook, which receives
     the case's metadata. `changes` are those that a shared workspace shows of a case: its own, or all since the first
-    case. `runner_hooks` are those of the runner that works in it: inside of its own, `before_all` after and `after_all`
-    before them. `given` names the fields present in the file: those of a case override its suite's. `requirements` are
-    checked first and are no part of fingerprints: they change no file.
+    case (see `adds_up`). `runner_hooks` are those of the runner that works in it: inside of its own, `before_all`
+    after and `after_all` before them. `given` names the fields present in the file: those of a case override its
+    suite's. `requirements` are checked first and are no part of fingerprints: they change no file.
     """
 
     folder: Path
@@ -130,8 +130,18 @@ class WorkspaceSpec:
         """Whether a hook that prepares it receives the case's id, question and metadata, and may depend on them."""
         of_one = self.isolation == "per_case" or self.own_setup
         names = ("before_all", "before_each") if of_one else ("before_each",)
-        hooks = [hook for name in names for hook in (self.hook(name), self.runner_hooks.get(name)) if hook is not None]
-        return any(hook.command for hook in hooks)
+        return any(self._has_command(name) for name in names)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a case shows all changes since the first one. A case that a command of its own `before_each` prepares
+        begins anew, unless the suite chose all changes."""
+        return self.changes == "all" and ("changes" in self.given or not self._has_command("before_each"))
+
+    def _has_command(self, hook: str) -> bool:
+        """Return whether a hook of this name, of the suite or of the runner, has a command."""
+        hooks = (self.hook(hook), self.runner_hooks.get(hook))
+        return any(each.command for each in hooks if each is not None)
 
     def fingerprint_fields(self) -> object:
         """The fields for fingerprints: everything that determines the files a target sees."""
@@ -161,6 +171,7 @@ class WorkspaceSpec:
                 [self._hook_fields(hook) for hook in before],
                 after.reset if after is not None else None,
                 *([self.changes] if "changes" in self.given else []),
+                *(["begins anew"] if self.changes == "all" and not self.adds_up else []),
                 *([self._of_runner("before_all", "before_each")] if self.runner_hooks else []),
             ]
         )

@@ -19,6 +19,7 @@ READ = [
     pytest.param(["says A", " says B "], [Criterion(id="rubric-1", outcome="says A"),
                                           Criterion(id="rubric-2", outcome="says B")], id="texts"),
     pytest.param([{"outcome": "says A"}], [Criterion(id="rubric-1", outcome="says A")], id="mapping"),
+    pytest.param([{"criteria": "says A"}], [Criterion(id="rubric-1", outcome="says A")], id="criteria"),
     pytest.param([{"description": "says A"}], [Criterion(id="rubric-1", outcome="says A")], id="description"),
     pytest.param(
         [{"id": "a", "outcome": "says A", "weight": None}],

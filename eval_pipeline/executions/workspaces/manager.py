@@ -248,7 +248,7 @@ class Workspace:
         if self._baseline is None:
             return None
         try:
-            first = self._dir.first if self._spec.changes == "all" else None
+            first = self._dir.first if self._spec.adds_up else None
             return await self._dir.diff(first or self._baseline, await self._dir.snapshot())
         except FAILURES as error:
             self._warn(f"changes in the workspace are unknown: {error}")

@@ -170,7 +170,10 @@ def _scores(score: Score, mark: float) -> Iterator[dict[str, Any]]:
 
 
 def _member(member: SubScore, mark: float) -> dict[str, Any]:
-    passed = None if member.value is None else at_least(member.value, mark)
+    """Return the row of a member; it passes by its own decision, else by the case's threshold."""
+    details = dict(member.details)
+    own, nested = details.get("passes"), details.pop("members", None) or ()
+    passed = None if member.value is None else own if isinstance(own, bool) else at_least(member.value, mark)
     return known({
         "name": member.name,
         "type": member.type,
@@ -179,7 +182,8 @@ def _member(member: SubScore, mark: float) -> dict[str, Any]:
         "verdict": _word(passed),
         "reasoning": member.reason,
         "target": member.grader,
-        "details": dict(member.details) or None,
+        "details": details or None,
+        "scores": [_member(SubScore(**each), mark) for each in nested] or None,
     })  # fmt: skip
 
 

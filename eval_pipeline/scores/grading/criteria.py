@@ -68,7 +68,7 @@ def _criterion(raw: Any, number: int, field: str) -> Criterion:
     error = _CriterionError(f"{field}, criterion {_named(raw, number)}")
     values = _read_fields(raw, error)
     bands = _bands(values["score_ranges"], error)
-    outcome = values["outcome"] or values["description"] or ""
+    outcome = values["outcome"] or values["criteria"] or values["description"] or ""
     if not outcome and not bands:
         raise error("needs an outcome, or score_ranges")
     return Criterion(
@@ -116,6 +116,7 @@ CRITERION = FieldTable(
     (
         Field("id", WORDS, "The name of the criterion in the grader's reply."),
         Field("outcome", WORDS, "What the answer has to do."),
+        Field("criteria", WORDS, "Another spelling of `outcome`."),
         Field("description", WORDS, "Another spelling of `outcome`."),
         Field("weight", WEIGHT, "The weight of the criterion.", 1.0),
         Field("required", FLAG, "Whether the criterion must be met."),

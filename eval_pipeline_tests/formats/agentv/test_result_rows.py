@@ -40,6 +40,25 @@ def test_turns_that_are_aggregated_have_rows_of_their_own() -> None:
     assert [(each["name"], each["score"]) for each in scores] == [("turn-1", 1.0), ("turn-2", 0.5), ("polite", 1.0)]
 
 
+def test_a_member_that_decides_itself_passes_by_that_and_has_rows_of_its_own_members() -> None:
+    inner = {
+        "name": "brief",
+        "type": "regex",
+        "value": 0.0,
+        "reason": "long",
+        "weight": 1.0,
+        "grader": None,
+        "details": {},
+    }
+    half = SubScore("half", "composite", 0.5, "1 of 2 members pass", details={"passes": True, "members": [inner]})
+
+    (row,) = line(a_record(scores=(a_score("all", 0.5, type="composite", members=(half,)),)))["scores"]
+
+    (member,) = row["scores"]
+    assert (row["verdict"], member["verdict"], member["details"]) == ("fail", "pass", {"passes": True})
+    assert [(each["name"], each["verdict"]) for each in member["scores"]] == [("brief", "fail")]
+
+
 def test_a_record_has_what_agentv_has_no_name_for() -> None:
     document = line(a_record(status=Status.EXPECTED_FAILED, repetition=2, tags=("edge",), group="sums", sweep_id="s1"))
 

@@ -28,6 +28,10 @@ tests:
 """
 
 
+PREPARED = ', hooks: {before_each: {command: [sh, -c, "cat > /dev/null; date +%N > $AGENTV_WORKSPACE_PATH/made"]}}'
+"""A command before each case: what it makes is no change of the target."""
+
+
 @pytest.mark.parametrize(
     ("setting", "created"),
     [
@@ -35,8 +39,11 @@ tests:
         (", file_changes: all", [["first.txt"], ["first.txt", "second.txt"]]),
         (", file_changes: case", [["first.txt"], ["second.txt"]]),
         (", isolation: per_test", [["first.txt"], ["second.txt"]]),
+        (PREPARED, [["first.txt"], ["second.txt"]]),
+        (f"{PREPARED}, file_changes: all", [["first.txt"], ["first.txt", "made", "second.txt"]]),
+        (", hooks: {before_each: {reset: none}}", [["first.txt"], ["first.txt", "second.txt"]]),
     ],
-    ids=["unset", "all", "case", "a workspace each"],
+    ids=["unset", "all", "case", "a workspace each", "prepared", "prepared, all", "no command"],
 )
 def test_changes_of_a_shared_workspace_add_up_unless_a_case_has_its_own(
     tmp_path: Path, setting: str, created: list[list[str]]

@@ -33,8 +33,12 @@ def a_composite(aggregator: dict[str, Any], *members: dict[str, Any]) -> dict[st
     return {"type": "composite", "aggregator": aggregator, "assertions": named}
 
 
+def graded(score: float) -> dict[str, Any]:
+    return {"type": "code-grader", "command": ["sh", "grade.sh", json.dumps({"score": score})]}
+
+
 RED = {"type": "contains", "value": "red"}
-HALF = {"type": "code-grader", "command": ["sh", "grade.sh", '{"score": 0.5}']}
+HALF = graded(0.5)
 REPLY = json.dumps({"checks": [{"id": "a", "satisfied": True, "reasoning": "r"}], "overall_reasoning": "r"})
 CHECKLIST = [{"id": "a", "outcome": f"good REPLY<{REPLY.encode().hex()}>"}, {"id": "b", "outcome": "brief"}]
 EXAMPLES: dict[str, Test] = {
@@ -63,6 +67,7 @@ EXAMPLES: dict[str, Test] = {
     "gate at 0": {
         "input": an_answer("blue"), "assertions": [{**RED, "required": True}], "execution": {"threshold": 0.0},
     },
+    "rounding": {"input": an_answer("red"), "assertions": [graded(0.5), graded(0.9), graded(1.0)]},
     "gate of the threshold": {
         "input": an_answer("red"), "assertions": [{**HALF, "required": True}], "execution": {"threshold": 0.5},
     },

@@ -34,6 +34,13 @@ answers = asked["answers"]
 pathlib.Path(sys.argv[2]).write_text(answers[number % len(answers)])
 """
 """Counts its calls: both commands make the same number of calls for each test."""
+SAME_ANSWERS = {
+    "id": "t-same",
+    "input": '{"id": "t-same", "answers": ["red"]}',
+    "criteria": "is red",
+    "assertions": [{"type": "equals", "value": "red"}],
+}
+"""The interval of other answers mostly reaches down to 0."""
 WORDS = ("red", "blue", "green tea", "42", '{"a": 1}')
 
 
@@ -68,7 +75,7 @@ def a_test(number: int, draw: random.Random) -> dict[str, Any]:
 def test_repetitions_have_the_scores_of_the_real_command(tmp_path: Path, strategy: str) -> None:
     command = agentv_command()
     draw = random.Random(f"{SEED} {strategy}")
-    tests = [a_test(number, draw) for number in range(TESTS)]
+    tests = [*(a_test(number, draw) for number in range(TESTS)), SAME_ANSWERS]
     trials = {"count": REPETITIONS, "strategy": strategy}
     suite = {"name": "random", "execution": {"trials": trials}, "tests": tests}
     files = {".agentv/targets.yaml": TARGETS, "answer.py": ANSWER, "random.eval.yaml": json.dumps(suite)}
