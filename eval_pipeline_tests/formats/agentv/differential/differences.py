@@ -93,7 +93,7 @@ def _gate_of_the_threshold(test: Row, theirs: Row, ours: Row) -> bool:
 def _rounded(test: Row, theirs: Row, ours: Row) -> bool:
     """A weighted mean of 0.7999999999999999 is 0.8 here."""
     threshold = float(test.get("execution", {}).get("threshold", MARK))
-    return threshold - 1e-9 < theirs["score"] < threshold and ours["execution_status"] == "ok"
+    return bool(threshold - 1e-9 < theirs["score"] < threshold and ours["execution_status"] == "ok")
 
 
 OF_TESTS: Mapping[str, tuple[Callable[[Row, Row, Row], bool], str]] = {
