@@ -102,7 +102,7 @@ def test_another_conversation_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
-        ("codex", "resume s-1 -"), ("opencode", "--session s-1 -- {PROMPT}"), ("copilot", "--resume=s-1"),
+        ("codex", "resume s-1 -"), ("opencode", "--session s-1"), ("copilot", "--resume=s-1"),
         ("gemini", "--resume s-1 --prompt={PROMPT}"), ("qwen", "--resume s-1 --prompt={PROMPT}"),
         ("pi", "--session s-1 -p"), ("cursor-agent", "--resume s-1 -- {PROMPT}"),
     ],

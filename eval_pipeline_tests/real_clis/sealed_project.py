@@ -23,9 +23,10 @@ _HOME = (
     ".claude/CLAUDE.md", ".codex/AGENTS.md", ".copilot/copilot-instructions.md", ".gemini/GEMINI.md", ".qwen/QWEN.md",
     ".config/opencode/AGENTS.md", ".pi/agent/AGENTS.md", "notes.txt", ".ssh/id_rsa", ".netrc",
 )  # fmt: skip
-_CASES = {
+CASES = {
     "plain": "Please answer. [[script:plain]]",
-    "dash": "-p --help is how this prompt begins. [[script:plain]]",
+    "dash": """-p --help is how this prompt begins. It has "quotes", 'others', $HOME, `ticks`, \\n and
+    a second line. [[script:plain]]""",
     "files": "Please do the task. [[script:files]]",
     "skill": "Run the demo. [[script:skill]]",
     "fail": "Please try. [[script:fail]]",
@@ -69,7 +70,7 @@ def sealed_project(folder: Path, url: str, clis: Path, names: Iterable[str]) -> 
         ]
         _write(root / "templates" / cli.name / cli.skills / "demo-skill" / "SKILL.md", SKILL)
         _write(root / "templates" / cli.name / "notes.txt", "line one\nline two\nline three\n")
-        _write(root / "suites" / f"{cli.name}.json", _suite(cli.name, _CASES))
+        _write(root / "suites" / f"{cli.name}.json", _suite(cli.name, CASES))
         _write(root / "suites" / f"{cli.name}-talk.json", _talk(cli.name))
         for scenario in ("badmodel", "auth401", "err429", "tool_hang"):
             cases = {f"{scenario}-{number}": f"Please go on. [[script:{scenario}]]" for number in (1, 2)}

@@ -19,7 +19,7 @@ from eval_pipeline_tests.real_clis.agent_runners import CLIS, KEY
 from eval_pipeline_tests.real_clis.install import PACKAGES
 from eval_pipeline_tests.real_clis.installed import installed, left_running
 from eval_pipeline_tests.real_clis.model_server import scripted_model, turns_of
-from eval_pipeline_tests.real_clis.sealed_project import CANARY, SealedProject, sealed_project
+from eval_pipeline_tests.real_clis.sealed_project import CANARY, CASES, SealedProject, sealed_project
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
 RUNS = {
@@ -113,6 +113,12 @@ def test_what_tools_printed_and_how_they_failed_reached_the_model(seen: Seen) ->
     assert "3 notes.txt" in told["files"]
     assert "to-stdout" in told["fail"]
     assert "to-stderr" in told["fail"]
+
+
+def test_a_prompt_reaches_the_model_as_it_was_written(seen: Seen) -> None:
+    prompts = {turn.text for request in seen.requests for turn in turns_of(request) if turn.role == "user"}
+
+    assert [case for case, prompt in CASES.items() if not any(prompt in text for text in prompts)] == []
 
 
 def test_the_text_of_a_skill_reached_the_model(seen: Seen) -> None:

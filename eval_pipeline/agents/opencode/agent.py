@@ -33,13 +33,15 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
 }
 
 LAUNCH = LaunchTable(
-    words=("run", "--format", "json", "--thinking", ACCESS, MODEL, RESUME, ARGS, "--", "{PROMPT}"),
+    words=("run", "--format", "json", "--thinking", ACCESS, MODEL, RESUME, ARGS),
     model="-m",
     access={"full": ("--auto",), "workspace": (), "read-only": ("--agent", "plan")},
     resume=("--session", SESSION),
     env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
 )
-"""`opencode run` is not interactive; reasoning is printed. Without `--auto` the workspace is all that it may change."""
+"""`opencode run` is not interactive; reasoning is printed. Without `--auto` the workspace is all that it may change.
+
+The prompt is its standard input: it puts an argument with a space into quotes and escapes those inside."""
 
 
 OPENCODE = AgentCli(
