@@ -9,6 +9,7 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import dagster as dg
 
@@ -34,6 +35,7 @@ _HAS_DOWNSTREAM = frozenset(upstream for assets in UPSTREAM.values() for upstrea
 CODE_VERSION = "1"
 _VERSION = "dagster/data_version"
 _CURSOR = "eval_pipeline/inputs/"
+_CURSORS_AT_ONCE = 500
 
 
 def provenance(data_version: str) -> dict[str, str]:
@@ -111,12 +113,13 @@ def input_events(
     newest = NewestEvents(instance, assets, keys)
     graders = make_graders(options, session.warehouse, session.runner)
     known = storage.get_cursor_values({_CURSOR + key for key in keys})
+    cursors: dict[str, str] = {}
     for key, pair in zip(keys, pairs, strict=True):
         inputs, ready = InputVersions(pair, options, graders), pair.ready
         reported = {asset: newest.version(asset, key) for asset in INPUTS}
         if known.get(_CURSOR + key) == _cursor(inputs, reported):
             continue  # the versions cost time, and nothing that they are made from has changed
-        storage.set_cursor_values({_CURSOR + key: _cursor(inputs, inputs.by_asset())})
+        cursors[_CURSOR + key] = _cursor(inputs, inputs.by_asset())
         if reported == inputs.by_asset():
             continue
         for asset, version in inputs.by_asset().items():
@@ -125,6 +128,9 @@ def input_events(
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
             yield dg.AssetObservation(assets.key(asset), partition=key, tags=tags)
             yield dg.AssetMaterialization(assets.key(asset), partition=key, metadata=metadata, tags=tags)
+    rest = iter(cursors.items())
+    while some := dict(islice(rest, _CURSORS_AT_ONCE)):  # a statement for each pair takes minutes for thousands
+        storage.set_cursor_values(some)
 
 
 def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:

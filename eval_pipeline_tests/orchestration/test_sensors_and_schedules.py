@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -88,6 +88,27 @@ def test_a_new_suite_becomes_a_partition_and_is_stored_without_a_run(ticking: Ti
     assert not answer.run_requests
     assert ticking.suites == ["sums"]
     assert ticking.folder.ask("SELECT suite, case_count FROM suites") == [("sums", 2)]
+
+
+def test_a_tick_writes_once_what_it_knows_of_all_pairs(ticking: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a write for each pair, the first tick of 2,000 pairs took longer than the 60 s that Dagster gives it."""
+    for number in range(5):
+        ticking.folder.write_suite(a_test("a"), name=f"suite{number}")
+    storage, written = ticking.instance.daemon_cursor_storage, list[int]()
+    write = storage.set_cursor_values
+
+    def noted(pairs: Mapping[str, str]) -> None:
+        written.append(len(pairs))
+        write(pairs)
+
+    monkeypatch.setattr(storage, "set_cursor_values", noted)
+
+    ticking.tick()
+
+    assert written == [len(ticking.pairs)]
+    assert len(ticking.pairs) >= 6
+    ticking.tick()
+    assert len(written) == 1
 
 
 def test_nothing_new_is_a_skip_with_a_reason(ticking: Ticking) -> None:
