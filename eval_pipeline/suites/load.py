@@ -70,7 +70,7 @@ class Format(Protocol):
     A format whose suites take cases from other files also has `mentions(path, text)`, which returns the files named in
     the text that can only be parts, not suites. One whose cases may begin late has `recognizes_text(path, text)` for
     the whole of a long file (of a LineFormat: its first line) whose beginning it does not recognize. A format may have
-    `schemas` (the names that a file's `$schema` may have), and the methods of `LineFormat`, `ConvertibleFormat`
+    `schemas` (the names that a file's `$schema` may have), `cures` (what to do with files of other suffixes), and the methods of `LineFormat`, `ConvertibleFormat`
     (conversion.py) and `ReviewedFormat` (review.py).
     """
 
@@ -122,9 +122,10 @@ def _format_for(path: Path, head: str) -> Format:
     candidates = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     if not candidates:
         known = sorted({suffix for format_ in _formats() for suffix in format_.suffixes})
-        raise InputError(
-            f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", SourceLocation(show_path(path))
-        )
+        cures = [getattr(format_, "cures", {}).get(path.suffix.lower()) for format_ in _formats()]
+        cure = "".join(f"; {cure}" for cure in cures if cure is not None)
+        problem = f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}{cure}"
+        raise InputError(problem, SourceLocation(show_path(path)))
     recognized = (format_ for format_ in candidates if format_.recognizes(path, head))
     late = (format_ for format_ in candidates if len(head) == HEAD and _recognizes(format_, path))
     return next(chain(recognized, late), candidates[0])

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.formats.skillgym.javascript_modules import default_export
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import yaml_text
 from eval_pipeline.suites.conversion import NewFile, ProjectConverter
@@ -24,11 +23,6 @@ AGENTS = ("codex", "opencode", "claude-code", "cursor-agent", "copilot")
 SCHEDULES = ("serial", "parallel", "isolated-by-runner")
 METRICS = ("totalTokens", "inputTokens", "outputTokens", "reasoningTokens", "cacheTokens")
 _FORBIDDEN = {"none": ("templateDir", "bootstrap"), "shared": ("cwd",), "isolated": ("cwd",)}
-_READ_LIMIT_S = 20
-_PROGRAM = "const m=await import(process.argv[1]);const d=m.default??m;console.log(JSON.stringify(d?.default??d))"
-_NO_TYPES = "ERR_UNKNOWN_FILE_EXTENSION"
-_STRIP_TYPES = "--experimental-strip-types"
-"""A flag of node 22.6 and newer; from 22.18 it is not needed."""
 _REPORTERS = {
     "json": "`run --json` prints it",
     "json-summary": "`run --json` prints it",
@@ -256,7 +250,7 @@ def find_config(start: Path) -> Path:
 def read_config(path: Path) -> dict[str, Any]:
     """Return the configuration in a file: JSON, or a module of JavaScript or TypeScript, which node runs. Raises
     InputError with the file."""
-    value = _read_json(path) if path.suffix == ".json" else _run_module(path)
+    value = _read_json(path) if path.suffix == ".json" else default_export(path)
     try:
         return parse_config(value)
     except InputError as error:
@@ -270,43 +264,6 @@ def _read_json(path: Path) -> Any:
         raise InputError(f"cannot be read: {error.strerror}", SourceLocation(show_path(path))) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", SourceLocation(show_path(path))) from None
-
-
-def _run_module(path: Path) -> Any:
-    place = SourceLocation(show_path(path))
-    node = shutil.which("node")
-    if node is None:
-        raise InputError("needs node, which is not installed; write the configuration as JSON", place)
-    done = _run_node(node, [], path, place)
-    if done.returncode != 0 and _NO_TYPES in done.stderr:
-        done = _run_node(node, [_STRIP_TYPES], path, place)
-        if done.returncode != 0 and (_NO_TYPES in done.stderr or _STRIP_TYPES in done.stderr):
-            raise InputError(_typescript_problem(node, path), place)
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "Error" in line] or ["node failed"]
-        raise InputError(f"cannot be read: {lines[0].strip()}", place)
-    try:
-        return json.loads(done.stdout.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        raise InputError("exports no configuration", place) from None
-
-
-def _run_node(node: str, flags: list[str], path: Path, place: SourceLocation) -> subprocess.CompletedProcess[str]:
-    command = [node, *flags, "--no-warnings", "--input-type=module", "-e", _PROGRAM, str(path.absolute())]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_READ_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"took longer than {_READ_LIMIT_S} s to read", place) from None
-
-
-def _typescript_problem(node: str, path: Path) -> str:
-    asked = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_READ_LIMIT_S, check=False)
-    version = asked.stdout.strip()
-    plain = path.with_suffix({".mts": ".mjs", ".cts": ".cjs"}.get(path.suffix, ".mjs")).name
-    return (
-        f"is TypeScript, which node {version} cannot read: use node 22.6 or newer, "
-        f"or write it without types as {plain} or skillgym.config.json"
-    )
 
 
 # Conversion.

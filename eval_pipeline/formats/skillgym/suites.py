@@ -38,6 +38,10 @@ _MENTIONS = re.compile(r"^(\s*suite\b|.*\bimport\b.*\bsuite\b|.*\bas suite\b)", 
 _IMPORT_LINE = re.compile(r"^(from|import)\s+eval_pipeline\b", re.MULTILINE)
 _NAMES_CASE = re.compile(r"\bCase\b")
 _OURS = "eval_pipeline"
+_PORTED = (
+    "a suite of skillgym is ported to a Python module with the same cases and helpers (docs: Evaluate an agent, Write "
+    "checks as sentences); `convert` reads its configuration"
+)
 _CASE = "Case"
 
 
@@ -46,6 +50,7 @@ class PythonSuites:
     """Modules that define `suite` and import eval_pipeline."""
 
     suffixes: tuple[str, ...] = (".py",)
+    cures: Mapping[str, str] = dict.fromkeys((".ts", ".mts", ".cts", ".js", ".mjs", ".cjs"), _PORTED)
 
     def recognizes(self, path: Path, head: str) -> bool:
         return self.recognizes_text(path, head) if len(head) < HEAD else _defines_suite(head)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,69 @@ def test_typescript_is_read_where_node_can_and_otherwise_the_error_has_the_cure(
         read_config(file)
     cure = "is TypeScript, which node v20.1.0 cannot read: use node 22.6 or newer, or write it without types as"
     assert f"{cure} skillgym.config.mjs or skillgym.config.json" in str(raised.value)
+
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+
+
+@needs_node
+def test_a_module_may_import_skillgym_which_is_not_installed_and_modules_without_their_suffix(tmp_path: Path) -> None:
+    file = tmp_path / "skillgym.config.mjs"
+    (tmp_path / "models.js").write_text("exports.model = 'gpt-5';")
+    file.write_text(
+        """
+        import { assert } from "skillgym";
+        import { model } from "./models";
+        export default { runners: { main: { agent: { type: "codex", model } } } };
+        """
+    )
+
+    assert read_config(file)["runners"]["main"]["agent"]["model"] == "gpt-5"
+
+
+ENUM = "echo 'SyntaxError [ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX]: TypeScript enum is not supported' >&2; exit 1"
+NODE_WITH_TYPES = """#!/bin/sh
+case "$*" in
+*--experimental-transform-types*) {transforms} ;;
+*) {enum} ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("transforms", [True, False])
+def test_what_is_more_than_a_type_is_read_where_node_can_and_otherwise_the_error_has_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transforms: bool
+) -> None:
+    node = tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    can = f"echo '{json.dumps({'runners': {'r': AGENT}})}'"
+    cannot = "echo 'node: bad option: --experimental-transform-types' >&2; exit 9"
+    node.write_text(NODE_WITH_TYPES.format(transforms=can if transforms else cannot, enum=ENUM))
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(node.parent), prepend=":")
+    file = tmp_path / "skillgym.config.ts"
+    file.write_text("enum Level { Low = 1 }")
+
+    if transforms:
+        assert read_config(file)["runners"].keys() == {"r"}
+        return
+    with pytest.raises(InputError, match=r"enum is not supported; node 22\.7 and newer can, or write it without types"):
+        read_config(file)
+
+
+@pytest.mark.parametrize("command", [["validate"], ["convert"], ["run"]])
+def test_a_suite_in_typescript_is_told_how_it_is_ported_and_none_of_a_folder_is_an_error(
+    tmp_path: Path, command: list[str]
+) -> None:
+    project = make_cli_project(
+        tmp_path,
+        {
+            "bench/suite.ts": 'import { assert } from "skillgym"; export default [];',
+            "bench/cases.py": "from eval_pipeline import Case\nsuite = [Case(id='a', prompt='b', check=print)]\n",
+        },
+    )
+
+    named, folder = project(*command, "bench/suite.ts"), project("validate", "bench")
+
+    assert named.code == 2 and "is ported to a Python module with the same cases" in named.out + named.err
+    assert folder.code == 0 and "suite.ts" not in folder.out + folder.err
