@@ -70,8 +70,8 @@ class Format(Protocol):
     A format whose suites take cases from other files also has `mentions(path, text)`, which returns the files named in
     the text that can only be parts, not suites. One whose cases may begin late has `recognizes_text(path, text)` for
     the whole of a long file (of a LineFormat: its first line) whose beginning it does not recognize. A format may have
-    `schemas` (the names that a file's `$schema` may have), `cures` (what to do with files of other suffixes), and the methods of `LineFormat`, `ConvertibleFormat`
-    (conversion.py) and `ReviewedFormat` (review.py).
+    `schemas` (the names that a file's `$schema` may have), `cures` (what to do with files of other suffixes), and the
+    methods of `LineFormat`, `ConvertibleFormat` (conversion.py) and `ReviewedFormat` (review.py).
     """
 
     suffixes: tuple[str, ...]
