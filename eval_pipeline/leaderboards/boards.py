@@ -220,8 +220,8 @@ def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.
     return [known.get(key) for key in keys]
 
 
-def _array(values: pl.Series | None) -> Any:
-    return None if values is None else values.to_numpy()
+def _array(values: Any) -> Any:
+    return values.to_numpy() if isinstance(values, pl.Series) else values
 
 
 def _are_equal(first: pl.Series | None, second: pl.Series | None) -> bool:

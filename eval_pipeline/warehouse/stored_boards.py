@@ -6,8 +6,9 @@ of all of that. The newest board has its standings, `runner_differences` the sum
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +16,7 @@ import polars as pl
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CHOSEN = """
     WITH stored AS (
@@ -36,7 +37,10 @@ _CHOSEN = """
     FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
     ORDER BY c.suite, c.runner"""
 _TEXTS = ("cases", "clusters", "decision_keys")
-_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums", "weights")
+_NUMBERS = {
+    "planned": "USMALLINT", "graded": "USMALLINT", "answers": "USMALLINT", "passed": "USMALLINT",
+    "score_sums": "DOUBLE", "weights": "DOUBLE",
+}  # fmt: skip
 _UNREAD = ("score_squares", "plans", "case_count", "counts_id")
 _ALIKE = (pl.col("texts_id").n_unique() == 1) & (~pl.col("clustered")).fill_null(value=False).all()
 """Whether all pairs of a suite have the same cases, none of them clustered, and are decided by the same."""
@@ -44,7 +48,8 @@ _NO_TEXTS = pl.DataFrame(schema={"statistics_id": pl.String, "": pl.List(pl.Stri
 _OF_IDS = "WHERE list_contains($2::VARCHAR[], suite) AND statistics_id IN (SELECT unnest($1::VARCHAR[]))"
 _COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_NUMBERS, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
 _LIST = f"SELECT statistics_id, {{}} FROM pair_statistics {_OF_IDS}"
-_CASES_AT_ONCE = 400_000
+_ARRAYS = f"SELECT statistics_id, {{0}}::{{1}}[] AS numbers FROM pair_statistics {_OF_IDS} AND {{0}} IS NOT NULL"
+_CASES_AT_ONCE = 2_000_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
 _NEWEST = "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
 _DIFFERENCES = f"SELECT * FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key)"
@@ -78,7 +83,7 @@ def _board_key(pairs: list[dict[str, Any]], rules: Collection[Any]) -> str:
 
 
 def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the counts of chosen pairs, some suites at a time: one row per pair.
+    """Yield the counts of chosen pairs, some suites at a time: one row per pair, lists of numbers as NumPy arrays.
 
     Most pairs of a suite have the same cases: lists of texts are in one row of each `texts_id` of a suite only, the
     others have null. So have all where there is nothing to compare.
@@ -90,11 +95,23 @@ def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.Dat
         counts = warehouse.frame(_COUNTS, [ids, suites])
         known = part.drop("case_count", "counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
         rows = known.join(counts, on="statistics_id")
-        for name in (*_NUMBERS, *_TEXTS):  # one at a time: DuckDB reads a list of some thousand rows at once
-            of = ids if name in _NUMBERS else compared
-            lists = warehouse.frame(_LIST.format(name), [of, suites]) if of else _NO_TEXTS.rename({"": name})
+        for name in _TEXTS:  # one at a time: DuckDB reads a list of some thousand rows at once
+            query = _LIST.format(name)
+            lists = warehouse.frame(query, [compared, suites]) if compared else _NO_TEXTS.rename({"": name})
             rows = rows.join(lists, on="statistics_id", how="left")
-        yield rows
+        yield rows.with_columns(*_arrays(warehouse, rows["statistics_id"].to_list(), suites))
+
+
+def _arrays(warehouse: Warehouse, ids: Sequence[str], suites: Sequence[str]) -> Iterator[pl.Series]:
+    """Yield the lists of numbers of pairs, as arrays. DuckDB makes them a tenth as fast by way of a file."""
+    for name, type_ in _NUMBERS.items():
+        read = warehouse.read(partial(_read, query=_ARRAYS.format(name, type_), values=[ids, suites]))
+        arrays = dict(zip(read["statistics_id"], read["numbers"], strict=True))
+        yield pl.Series(name, [arrays.get(id_) for id_ in ids], dtype=pl.Object)
+
+
+def _read(connection: Connection, query: str, values: Sequence[Any]) -> Mapping[str, Any]:
+    return connection.execute(query, values).fetchnumpy()
 
 
 def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:

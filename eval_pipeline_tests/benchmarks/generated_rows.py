@@ -90,7 +90,7 @@ _STATISTICS = {
     "latency_p50_ms": "900.0", "latency_p95_ms": "2000.0", "input_tokens": "100000", "output_tokens": "20000",
     "cost_usd": "0.5", "cost_known": "{cases}",
     "oldest_answer_at": _AT.format("0"), "newest_answer_at": _AT.format("1"),
-    "plans": "{cases}", "case_count": "{cases}", "texts_id": "md5('texts' || s)",
+    "plans": "{cases}", "case_count": "{cases}", "clustered": "false", "texts_id": "md5('texts' || s)",
     "counts_id": "md5(concat_ws('|', 'counts', s, r))",
 }  # fmt: skip
 
