@@ -6,10 +6,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
+Filled = TypeVar("Filled", bound=Warehouse)
 SWEEP = "20260101T000000.000000-0000"
 _AT = "TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_microseconds({})"
 _ID = "md5(concat_ws('|', 'execution', s, r, c))"
@@ -115,9 +118,8 @@ SIZES = {
 """By the number of scores."""
 
 
-def fill_warehouse(data: Path, size: Size) -> DuckDBWarehouse:
-    """Add the rows of a sweep of this size to the warehouse in a folder, one transaction per suite."""
-    warehouse = DuckDBWarehouse(data)
+def fill_warehouse(warehouse: Filled, size: Size) -> Filled:
+    """Add the rows of a sweep of this size to a warehouse, one transaction per suite; return the warehouse."""
     for suite in range(size.suites):
         _fill_suite(warehouse, suite, size)
     sweep = {
@@ -128,7 +130,7 @@ def fill_warehouse(data: Path, size: Size) -> DuckDBWarehouse:
     return warehouse
 
 
-def _fill_suite(warehouse: DuckDBWarehouse, suite: int, size: Size) -> None:
+def _fill_suite(warehouse: Warehouse, suite: int, size: Size) -> None:
     with warehouse.transaction() as connection:
 
         def insert(table: str, values: Mapping[str, str], source: str) -> None:
@@ -157,4 +159,4 @@ def _sized(text: str, size: Size) -> str:
 
 if __name__ == "__main__":
     counts = dict(zip(("suites", "runners", "cases"), map(int, sys.argv[2:]), strict=True))
-    fill_warehouse(Path(sys.argv[1]), Size(**counts))
+    fill_warehouse(DuckDBWarehouse(Path(sys.argv[1])), Size(**counts))

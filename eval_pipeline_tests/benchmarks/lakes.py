@@ -7,15 +7,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.copying import copy_warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 from eval_pipeline.warehouse.stored_pairs import stored_executions
 from eval_pipeline_tests.benchmarks.generated_rows import SIZES, Size, fill_warehouse
+from eval_pipeline_tests.postgres_server import PostgresServer
 from eval_pipeline_tests.team.postgres import lake_server, new_lake, why_not
 
 _QUICK = Size(suites=4, runners=10, cases=250)
@@ -33,8 +36,17 @@ def _answered(query: str) -> Callable[[Warehouse], object]:
     return answer
 
 
+_floors = count(1)
+
+
+def _new_board(warehouse: Warehouse) -> None:
+    """Rank every suite anew: by another floor of coverage than any board before."""
+    SweepStore(warehouse, coverage_floor=next(_floors) / 1_000_000).update_leaderboards()
+
+
 PARTS: dict[str, Callable[[Warehouse], object]] = {
-    "board": lambda warehouse: SweepStore(warehouse).update_leaderboards(),
+    "board, every suite new": _new_board,
+    "board, unchanged": lambda warehouse: SweepStore(warehouse).update_leaderboards(),
     "newest board": _answered("SELECT * FROM leaderboards QUALIFY board_id = max(board_id) OVER ()"),
     "means of all scores": _answered(_SCORES),
     "means of current verdicts": _answered(_STANDINGS),
@@ -43,21 +55,30 @@ PARTS: dict[str, Callable[[Warehouse], object]] = {
 
 
 def measure_lakes(quick: bool) -> None:
-    """Boards, group-bys and a look-up beside 1 M scores (--quick: 20,000)."""
+    """Boards, group-bys and a look-up beside 1 M and 10 M scores (--quick: 20,000); copying 1 M."""
     if (reason := why_not()) is not None:
         print(f"not measured: {reason}", flush=True)
         return
-    size = _QUICK if quick else SIZES["1M"]
-    with lake_server() as server, tempfile.TemporaryDirectory() as folder:
-        file = fill_warehouse(Path(folder, "file"), size)
-        SweepStore(file).update_leaderboards()
-        file.publish()
-        lake = open_warehouse(new_lake(server, Path(folder, "lake")), storage=LocalStorage(Path(folder, "machine")))
-        begun = time.perf_counter()
+    for size in [_QUICK] if quick else SIZES.values():
+        with lake_server() as server, tempfile.TemporaryDirectory() as folder:
+            _measure(size, server, Path(folder), is_copied=size is not SIZES["10M"])
+
+
+def _measure(size: Size, server: PostgresServer, folder: Path, *, is_copied: bool) -> None:
+    begun = time.perf_counter()
+    file = fill_warehouse(DuckDBWarehouse(folder / "file"), size)
+    file.publish()
+    print(f"{2 * size.executions:,} scores made in a file: {time.perf_counter() - begun:.1f} s", flush=True)
+    lake = open_warehouse(new_lake(server, folder / "lake"), storage=LocalStorage(folder / "machine"))
+    begun = time.perf_counter()
+    if is_copied:
         rows = sum(table.rows for table in copy_warehouse(file, lake))
         print(f"copied {rows:,} rows into the lake: {time.perf_counter() - begun:.1f} s", flush=True)
-        for name, part in PARTS.items():
-            _compare(f"{2 * size.executions:,} scores, {name}", partial(part, file), partial(part, lake))
+    else:  # many rows, in files like those of sweeps
+        fill_warehouse(lake, size)
+        print(f"made in a lake: {time.perf_counter() - begun:.1f} s", flush=True)
+    for name, part in PARTS.items():
+        _compare(f"{2 * size.executions:,} scores, {name}", partial(part, file), partial(part, lake))
 
 
 def _compare(name: str, of_file: Callable[[], object], of_lake: Callable[[], object]) -> None:

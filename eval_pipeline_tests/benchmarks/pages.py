@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from eval_pipeline.sweeps.sweep_store import SweepStore
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.benchmarks.generated_rows import Size, fill_warehouse
 from eval_pipeline_tests.orchestration.browser import See, find_chromium, open_browser
 
@@ -78,7 +79,7 @@ def measure_pages(python: str, quick: bool) -> None:
     size = _QUICK if quick else SIZE
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        warehouse = fill_warehouse(data, size)
+        warehouse = fill_warehouse(DuckDBWarehouse(data), size)
         SweepStore(warehouse).update_leaderboards()
         warehouse.publish()
         command = [python, "-c", _ASK, str(data), json.dumps(ADDRESSES)]

@@ -36,8 +36,7 @@ class Stub:
     counts: Counter[bytes] = field(default_factory=Counter)
     calls: int = 0
     refused: int = 0
-    first_at: float | None = None
-    last_at: float = 0.0
+    times: list[float] = field(default_factory=list)
 
     def fault(self, prompt: bytes) -> bytes | None:
         """The fault of this attempt at a prompt, as a share of all; drawn from a hash, so order does not matter."""
@@ -55,15 +54,17 @@ class Stub:
         return None
 
     def seen(self) -> dict[str, float]:
-        """What the server was asked: calls, those refused, seconds from the first call to the last answer."""
-        seconds = 0.0 if self.first_at is None else self.last_at + self.latency_s - self.first_at
-        return {"calls": self.calls, "refused": self.refused, "seconds": seconds}
+        """What the server was asked: calls, those refused, seconds from the first call to the last answer, and those
+        that the middle half of the calls took."""
+        times, quarter = self.times, len(self.times) // 4
+        seconds = times[-1] + self.latency_s - times[0] if times else 0.0
+        middle_s = times[-1 - quarter] - times[quarter] if times else 0.0
+        return {"calls": self.calls, "refused": self.refused, "seconds": seconds, "middle_s": middle_s}
 
     def answer(self, body: bytes) -> bytes | None:
         """The response to a request body; None: never answer."""
         self.calls += 1
-        self.last_at = time.monotonic()
-        self.first_at = self.last_at if self.first_at is None else self.first_at
+        self.times.append(time.monotonic())
         match = _SUM.search(body)
         prompt = match[0] if match else body
         fault = self.fault(prompt)

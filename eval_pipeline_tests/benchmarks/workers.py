@@ -1,7 +1,10 @@
 """Eight workers, which are processes with folders of their own, on one lake in PostgreSQL, beside one worker alone.
 
-The target answers after 50 ms; each worker has a few calls under way. Counted is the time from the first call to the
-last one, and until the last process ended; and whether a plan was lost or carried out twice.
+The target answers after 50 ms; each worker has a few calls under way. Counted are calls a second in the middle half of
+all calls, where every worker has begun and none has ended; the time until the last process ended; CPU of the workers
+apart from what their starts and ends take, and of PostgreSQL; and whether a plan was lost or carried out twice. A
+machine carries out no more calls a second than its cores have CPU for: with few cores that is less than what eight
+workers could make.
 """
 
 from __future__ import annotations
@@ -34,16 +37,28 @@ Stub = Callable[..., AbstractContextManager[int]]
 class Sweep:
     """What a sweep of some workers took (seconds), the calls that the target saw, and the plans lost and doubled."""
 
-    calls_s: float
+    workers: int
+    steady: float
+    """Calls a second in the middle half of all calls."""
     wall_s: float
     cpu_s: float
+    start_s: float
+    """CPU of a worker that finds all stored: its start, its records of the pairs, and its end."""
+    server_s: float
     calls: int
     lost: int
     doubled: int
 
+    @property
+    def call_ms(self) -> float:
+        """CPU of a call beside starts and ends, PostgreSQL included."""
+        return (self.cpu_s - self.workers * self.start_s + self.server_s) / self.calls * 1000
+
     def __str__(self) -> str:
-        times = f"{self.calls_s:.1f} s, wall {self.wall_s:.1f} s, CPU {self.cpu_s:.1f} s"
-        return f"{self.calls} calls in {times}, lost {self.lost}, doubled {self.doubled}"
+        times = f"{self.steady:.0f} calls a second, {self.wall_s:.1f} s with start and end"
+        cpu = f"CPU {self.cpu_s:.1f} s, {self.start_s:.1f} s of it for each start and end, server {self.server_s:.1f} s"
+        most = f"{self.call_ms:.1f} ms a call beside starts: {1000 / self.call_ms:.0f} calls a second and core at most"
+        return f"{times}; {cpu}; {most}; {self.calls} calls, lost {self.lost}, doubled {self.doubled}"
 
 
 def measure_workers(stub: Stub, command: Sequence[str], make_project: Callable[..., Path], quick: bool) -> None:
@@ -51,14 +66,14 @@ def measure_workers(stub: Stub, command: Sequence[str], make_project: Callable[.
     if (reason := why_not()) is not None:
         print(f"not measured: {reason}", flush=True)
         return
-    suites, cases = (16, 50) if quick else (64, 50)
+    suites, cases = (16, 50) if quick else (64, 100)
     with lake_server() as server:
         for _ in range(1 if quick else 2):
             one, eight = (_sweep(server, stub, command, make_project, workers, suites, cases) for workers in (1, 8))
             for name, sweep in (("1 worker", one), ("8 workers", eight)):
                 print(f"{name}, {suites} pairs of {cases} cases: {sweep}", flush=True)
-            calls, wall = one.calls_s / eight.calls_s, one.wall_s / eight.wall_s
-            print(f"8 workers are {calls:.1f} × one by calls, {wall:.1f} × with start and end", flush=True)
+            print(f"8 workers are {eight.steady / one.steady:.1f} × one, {one.wall_s / eight.wall_s:.1f} × with start"
+                  f" and end, on {os.cpu_count()} cores", flush=True)  # fmt: skip
 
 
 def _sweep(
@@ -66,21 +81,30 @@ def _sweep(
     workers: int, suites: int, cases: int,
 ) -> Sweep:  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, stub("--latency-ms", str(LATENCY_MS)) as port:
-        lake = _lake(new_lake(server, Path(folder, "lake")), Path(folder, "reader"))
-        environment = {**os.environ, "EVAL_PIPELINE_WAREHOUSE": lake[0]}
+        url, reader = _lake(new_lake(server, Path(folder, "lake")), Path(folder, "reader"))
+        environment = {**os.environ, "EVAL_PIPELINE_WAREHOUSE": url}
         roots = [make_project(Path(folder, str(number)), cases, port, suites=suites) for number in range(workers)]
         run = [*command, "missing", "--concurrency", str(AT_ONCE)]
-        begun, used = time.perf_counter(), _children_cpu()
-        started = [subprocess.Popen(run, cwd=root, env=environment, stdout=subprocess.DEVNULL) for root in roots]
-        codes = [process.wait() for process in started]
-        wall, cpu = time.perf_counter() - begun, _children_cpu() - used
-        assert codes == [0] * workers, codes
+
+        def carry_out(roots: Sequence[Path]) -> tuple[float, float, float]:
+            """Return wall, CPU of the workers and CPU of the server."""
+            begun, used, served = time.perf_counter(), _children_cpu(), _server_cpu(server)
+            quiet = subprocess.DEVNULL
+            started = [subprocess.Popen(run, cwd=root, env=environment, stdout=quiet, stderr=quiet) for root in roots]
+            codes = [process.wait() for process in started]
+            assert codes == [0] * len(roots), codes
+            return time.perf_counter() - begun, _children_cpu() - used, _server_cpu(server) - served
+
+        wall_s, cpu_s, server_s = carry_out(roots)
+        _, start_s, _ = carry_out(roots[:1])
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
             seen = json.load(answer)
-        verdicts, plans = lake[1].frame(_ROWS).row(0)
-        doubled = verdicts - plans + int(lake[1].frame(_DOUBLED).item())
-    calls = int(seen["calls"])
-    return Sweep(float(seen["seconds"]), wall, cpu, calls, suites * cases - plans, max(doubled, calls - suites * cases))
+        verdicts, plans = reader.frame(_ROWS).row(0)
+        doubled = verdicts - plans + int(reader.frame(_DOUBLED).item())
+    calls, planned = int(seen["calls"]), suites * cases
+    steady = calls / 2 / seen["middle_s"]
+    doubled = max(doubled, calls - planned)
+    return Sweep(workers, steady, wall_s, cpu_s, start_s, server_s, calls, planned - plans, doubled)
 
 
 def _lake(url: str, folder: Path) -> tuple[str, Warehouse]:
@@ -93,3 +117,12 @@ def _lake(url: str, folder: Path) -> tuple[str, Warehouse]:
 def _children_cpu() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def _server_cpu(server: PostgresServer) -> float:
+    """Return the CPU seconds that a server took, of its processes that ended too."""
+    first = (server.folder / "data" / "postmaster.pid").read_text().split()[0]
+    found = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in (first, *found)]
+    ticks = sum(int(part) for process in fields for part in process[11:13])
+    return (ticks + sum(map(int, fields[0][13:15]))) / os.sysconf("SC_CLK_TCK")
