@@ -10,6 +10,8 @@ from pathlib import Path
 
 import duckdb
 
+from eval_pipeline.warehouse.absent_pandas import remember_absent_pandas
+
 Config = Mapping[str, str | bool | int | float | list[str]]
 """The settings of an engine, by their names in DuckDB."""
 _NAME = "warehouse"
@@ -81,6 +83,7 @@ def _end_idle() -> None:
             _IDLE.pop().close()
 
 
+remember_absent_pandas()
 atexit.register(_end_idle)
 if hasattr(os, "register_at_fork"):  # not on every system
     os.register_at_fork(before=_end_idle)  # a forked process has no threads of an engine, and could not even end it

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import threading
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +235,25 @@ def test_another_data_path_than_the_lakes_is_an_error(server: PostgresServer, tm
 
     with pytest.raises(InputError, match="data_path of the warehouse"):
         open_warehouse(lake_url(server, database, tmp_path / "elsewhere")).frame("SELECT 1 FROM sweeps")
+
+
+class _Searches(MetaPathFinder):
+    """Counts how often a module is searched for by all means."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        self.names.append(fullname)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is not None, reason="pandas is installed")
+def test_values_of_parameters_cost_no_search_for_pandas(
+    lake: DuckLakeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = _Searches()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, searches])
+
+    assert lake.frame("SELECT len($1::VARCHAR[]) AS n", [["a"] * 50]).item() == 50
+
+    assert "pandas" not in searches.names
