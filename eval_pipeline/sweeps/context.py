@@ -13,6 +13,7 @@ from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks
+from eval_pipeline.sweeps.storing_pace import StoringPace
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -22,8 +23,8 @@ class SweepContext:
     """What all pairs of one sweep share.
 
     `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes;
-    `clock` orders what is stored; `snapshots` compares tokens with baselines; `failed_reviewers` are the names of those
-    whose failure was reported.
+    `clock` orders what is stored, `pace` is how often it is; `snapshots` compares tokens with baselines;
+    `failed_reviewers` are the names of those whose failure was reported.
     """
 
     options: SweepOptions
@@ -36,6 +37,7 @@ class SweepContext:
     clock: OrderClock
     unfinished: Sequence[UnfinishedRefresh] = ()
     snapshots: SnapshotChecks = NO_SNAPSHOTS
+    pace: StoringPace = field(default_factory=StoringPace)
     failed_reviewers: set[str] = field(default_factory=set)
 
     @property

@@ -3,13 +3,10 @@ why plans did not pass. Several pairs go into one transaction."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
 
 import polars as pl
 
@@ -34,9 +31,6 @@ from eval_pipeline.warehouse.verdict_history import record_changes
 
 _LOG = logging.getLogger(__name__)
 PAIRS_AT_ONCE = 64
-STORE_EVERY_S = 2.0
-"""How long a finished pair waits for others before it is stored in a shared warehouse; its journal is on disk."""
-Finished = TypeVar("Finished")
 _COUNTED = ("planned", "reused", "rescored", "updated", "executed", "skipped", "passed", "failed", "errored")
 
 
@@ -65,17 +59,6 @@ class _Destination:
     sweep_id: str
     clock: OrderClock
     snapshots: SnapshotChecks
-
-
-async def finished_together(done: asyncio.Queue[Finished], most: int, wait_s: float) -> list[Finished]:
-    """Wait for what finishes next; return it with what has finished, and what does within `wait_s`: in a shared
-    warehouse a transaction of many pairs takes as long as one of few."""
-    together = [await done.get()]
-    with suppress(TimeoutError):
-        async with asyncio.timeout(wait_s or None):
-            while len(together) < most and (wait_s or not done.empty()):
-                together.append(await done.get())
-    return together
 
 
 def store_pairs(

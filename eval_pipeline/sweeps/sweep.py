@@ -47,7 +47,8 @@ from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.snapshot_checks import NO_SNAPSHOTS, SnapshotChecks, snapshot_settings
-from eval_pipeline.sweeps.storing import STORE_EVERY_S, FinishedPair, failed_outcome, finished_together, store_pairs
+from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
+from eval_pipeline.sweeps.storing_pace import StoringPace
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.journal_lines import UnwritableJournal
@@ -92,7 +93,7 @@ def carry_out(
     if own is not None and budget.is_limited:
         own.spending.share(budget.totals, budget.see, {} if month is None else {month.account: month.by_sweep})
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
-    context = replace(context, snapshots=snapshots)
+    context = replace(context, snapshots=snapshots, pace=StoringPace(is_shared=own is not None))
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
@@ -391,13 +392,13 @@ class _Sweep:
 
     async def _store_finished(self) -> None:
         """Store pairs as they finish; those that finish while others are being stored go together."""
-        stored = 0
+        stored, pace = 0, self._context.pace
         while stored < len(self._by_name):
-            wait_s = 0.0 if self._context.warehouse.leases is None else STORE_EVERY_S
-            done = await finished_together(self._done, len(self._by_name) - stored, wait_s)
+            done = await pace.finished_together(self._done, len(self._by_name) - stored)
             stored += len(done)
             await asyncio.to_thread(self._find_earlier, done)
-            await self._store([execution for execution in done if not execution.rescorer.pending])
+            with pace.storing():
+                await self._store([execution for execution in done if not execution.rescorer.pending])
             await self._store([execution for execution in done if execution.rescorer.pending])
 
     def _find_earlier(self, executions: Sequence[PairExecution]) -> None:

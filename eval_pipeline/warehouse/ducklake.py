@@ -159,11 +159,11 @@ class DuckLakeWarehouse(TableWriter):
     def _used(self, engine: Engine) -> Iterator[Engine]:
         connection = engine.cursor()
         try:
-            connection.execute(f"USE {LAKE}")
             for name in ("memory_limit", "threads"):
                 connection.execute(f"SET {name} = '{self._config[name]}'")
             self._connection = connection
             with committed(connection):
+                connection.execute(f"USE {LAKE}")  # before the transaction it would be one of its own
                 yield connection
         finally:
             self._connection = None
