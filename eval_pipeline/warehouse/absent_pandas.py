@@ -1,5 +1,5 @@
 """DuckDB 1 tries `import pandas` for each value of each parameter, and Python searches its whole path for it where
-there is none: 0.08 ms of CPU a value, 1 to 2 ms for each case that a sweep stores."""
+there is none: 0.08 ms of CPU a value. To list the 10,000 cases of a pair took 6.5 s, and takes 0.4 s without that."""
 
 from __future__ import annotations
 
