@@ -33,6 +33,7 @@ from eval_pipeline.executions.kept_sessions import SESSION_FILE, KeptSession
 from eval_pipeline.executions.live_sessions import LIVE_SESSIONS, LiveSession
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.program_versions import absence_of, installed, program_version
+from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE, sessions_path
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import AUTHENTICATION, OUTPUT_LIMIT, TARGET_CRASH
@@ -42,6 +43,8 @@ from eval_pipeline.parsing.tables import FieldTable
 _LOG = logging.getLogger(__name__)
 _MAY_LOG_IN = ("executable", "wrap", "args", "env", "pass_env", "replay", "provider_url", "cwd", "healthcheck")
 """Settings by which a runner may have a login, or need none, that nobody but the CLI knows of."""
+_MOST_ARGUMENT_BYTES = 120_000
+"""Linux takes arguments below 128 KiB; a prompt may have instructions put before it."""
 VERSION = "agent_version"
 """The entry of a payload with the version of the CLI, where its program tells one."""
 
@@ -131,7 +134,7 @@ class Agent:
         self._check_start()
         begin = self._now()
         async with self._session(call) as (environment, talk):
-            command, call = self._resumed(call, talk)
+            command, call = self._command_of(call, talk)
             call = replace(call, environment=environment)
             async with self._having_skills(call):
                 with LIVE_SESSIONS.shown(_live(call)) as live:
@@ -217,13 +220,17 @@ class Agent:
         finally:
             await in_thread(opened.__exit__, None, None, None)
 
-    def _resumed(self, call: Call, talk: AgentTalk | None) -> tuple[Command, Call]:
-        """Return the command and the call that go on with the session of a conversation, where there is one."""
-        if talk is None or talk.session_id is None or not call.said:
+    def _command_of(self, call: Call, talk: AgentTalk | None) -> tuple[Command, Call]:
+        """Return the command of a call, and the call: one that goes on with the session of a conversation has what was
+        said since."""
+        session = talk.session_id if talk is not None and call.said else None
+        if session is not None:
+            call = replace(call, plan=replace(call.plan, case=replace(call.plan.case, input=call.said)))
+        by_stdin = self._cli.reads_stdin and not _is_argument(prompt_text(call.plan.case, files="reference"))
+        if session is None and not by_stdin:
             return self._command, call
-        runner = replace(self._runner, settings=command_settings(self._runner.settings, talk.session_id))
-        case = replace(call.plan.case, input=call.said)
-        return Command(replace(runner, adapter="command")), replace(call, plan=replace(call.plan, case=case))
+        given = command_settings(self._runner.settings, session, by_stdin=by_stdin)
+        return Command(replace(self._runner, adapter="command", settings=given)), call
 
     async def _executed(self, command: Command, call: Call, begin: float, talk: AgentTalk | None) -> RawExecution:
         try:
@@ -301,6 +308,11 @@ class Agent:
             max_steps=call.plan.case.max_steps or self._max_steps,
             max_cost_usd=self._max_cost_usd,
         )
+
+
+def _is_argument(prompt: str) -> bool:
+    """Return whether a program can have a prompt as an argument."""
+    return "\0" not in prompt and len(prompt.encode(errors="replace")) <= _MOST_ARGUMENT_BYTES
 
 
 def _is_isolated(runner: Runner) -> bool:

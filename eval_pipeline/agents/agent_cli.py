@@ -43,6 +43,7 @@ class AgentCli:
         log_completes_output: Whether the log of a session holds what standard output leaves out (token usage, for
             example), so that the adapter keeps it unless a runner sets `keep_session`.
         log_completes_unfinished: Whether it does so where a session was ended before its last record.
+        reads_stdin: Whether its prompt may be standard input, where it is no argument: one that is too long for that.
         keys: Names and patterns of the environment variables by which it finds its provider; by default those that
             begin with its name.
         login_files: Files of the user's login, in the folder of its sessions; they are linked into a session's home.
@@ -71,6 +72,7 @@ class AgentCli:
     printed_session_id: tuple[RecordField, ...] = ()
     log_completes_output: bool = False
     log_completes_unfinished: bool = False
+    reads_stdin: bool = False
     keys: tuple[str, ...] = ()
     login_files: tuple[str, ...] = ()
     variables_of_root: Mapping[str, str] = field(default_factory=dict)

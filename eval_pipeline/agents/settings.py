@@ -58,18 +58,20 @@ def cli_of(given: Mapping[str, Any]) -> AgentCli:
     return AGENTS.get(settings.text(given, "agent"), SourceLocation(field="agent"))
 
 
-def command_settings(given: Mapping[str, Any], session: str | None = None) -> dict[str, Any]:
+def command_settings(given: Mapping[str, Any], session: str | None = None, *, by_stdin: bool = False) -> dict[str, Any]:
     """Return the settings of the `command` adapter; `session` is the id of a session to go on with. Raises InputError.
 
-    What a session was told at its beginning is not repeated when it goes on.
+    What a session was told at its beginning is not repeated when it goes on. With `by_stdin` the prompt is its standard
+    input instead of an argument.
     """
     cli = cli_of(given)
     launch = cli.launch(_request(cli, given, session))
     numbers = {str(arg): arg for arg in _listed(given, "args") if not isinstance(arg, str)}
-    command = [numbers.get(word, word) for word in launch.command]  # unchanged: part of the identity
+    words = [word for word in launch.command if not (by_stdin and "{PROMPT}" in word)]
+    command = [numbers.get(word, word) for word in words]  # unchanged: part of the identity
     made: dict[str, Any] = {"command": command, "format": cli.output_format}
-    if not any("{PROMPT}" in word for word in launch.command):
-        made["prompt"] = launch.prompt
+    if not any("{PROMPT}" in word for word in words):
+        made["prompt"] = "stdin" if by_stdin else launch.prompt
     if launch.preamble is not None and session is None:
         made["system"] = launch.preamble
     if launch.env:

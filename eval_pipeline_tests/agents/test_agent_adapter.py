@@ -97,6 +97,18 @@ def test_an_agent_has_the_identity_of_the_command_that_it_runs(tmp_path: Path) -
     assert runner_revision(from_file(tmp_path, entry)) == runner_revision(from_file(tmp_path, written_out))
 
 
+@pytest.mark.parametrize("agent", ["copilot", "gemini", "qwen"])
+@pytest.mark.parametrize("prompt", ["word " * 40_000, "a\0b"], ids=["200 kB", "NUL"])
+def test_a_prompt_that_can_be_no_argument_is_standard_input(tmp_path: Path, agent: str, prompt: str) -> None:
+    runner = an_agent(tmp_path, agent=agent, executable=program(tmp_path, PRINTS_CODEX), system="Be brief.")
+
+    asyncio.run(Agent(runner).execute(a_call(tmp_path / "files", a_plan(a_case(text=prompt), runner))))
+
+    assert (tmp_path / "asked").read_text() == f"Be brief.\n\n{prompt}"
+    assert "prompt" not in (tmp_path / "arguments").read_text()
+    assert "-p" not in (tmp_path / "arguments").read_text().split()
+
+
 def test_the_log_of_a_session_is_kept_where_it_completes_the_output(tmp_path: Path) -> None:
     executable, home = program(tmp_path, KEEPS_A_LOG + ENDS_WELL), tmp_path / "home"
     settings = {"agent": "copilot", "executable": executable, "env": {"COPILOT_HOME": str(home)}}

@@ -80,6 +80,7 @@ COPILOT = AgentCli(
     ),
     printed_session_id=(RecordField(("sessionId",), type="result"),),
     log_completes_output=True,
+    reads_stdin=True,
     keys=("COPILOT_[!H]*", "GH_TOKEN", "GITHUB_TOKEN"),
     addresses={"COPILOT_PROVIDER_BASE_URL": ""},
     login_files=("config.json",),

@@ -68,6 +68,7 @@ GEMINI = AgentCli(
     ),
     printed_session_id=(RecordField(("session_id",), type="init"),),
     log_completes_output=True,
+    reads_stdin=True,
     keys=("GEMINI_[!C]*", "GOOGLE_*", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"),
     addresses={"GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com"},
     login_files=("oauth_creds.json", "google_accounts.json", "settings.json"),

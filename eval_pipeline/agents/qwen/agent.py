@@ -69,6 +69,7 @@ QWEN = AgentCli(
         agent_version=(RecordField(("version",)),),
     ),
     log_completes_output=True,
+    reads_stdin=True,
     printed_session_id=(RecordField(("session_id",)),),
     cumulative=frozenset({"input_tokens", "cached_input_tokens", "output_tokens"}),
     keys=("QWEN_[!H]*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*"),
