@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.leaderboards.show import percent
+from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
@@ -50,10 +51,20 @@ def repository_root(folder: Path) -> Path:
     return next((each for each in (folder.absolute(), *folder.absolute().parents) if (each / ".git").exists()), folder)
 
 
-def annotation_lines(failed: FailedCases, places: Mapping[tuple[str, str], CasePosition]) -> Iterator[str]:
-    """Yield the workflow commands of failed cases, in one line each."""
+def annotation_lines(failed: FailedCases, places: Mapping[tuple[str, str], CasePosition], root: Path) -> Iterator[str]:
+    """Yield the workflow commands of failed cases, in one line each, at the check that failed, else at the case."""
     for case in failed.cases[:MOST_ANNOTATIONS]:
-        yield _annotation(f"{case.case_id} > {case.runner}", _text_of(case), places.get((case.suite, case.case_id)))
+        place = _failed_line(case, root) or places.get((case.suite, case.case_id))
+        yield _annotation(f"{case.case_id} > {case.runner}", _text_of(case), place)
+
+
+def _failed_line(case: FailedCase, root: Path) -> CasePosition | None:
+    """Return the line of a failed check in a file of the repository; a stored score may be of another machine."""
+    if case.line is None:
+        return None
+    file = Path(case.line[0])
+    inside = file.is_relative_to(root.absolute()) and is_file(file)
+    return CasePosition(os.path.relpath(file, root), case.line[1]) if inside else None
 
 
 def _text_of(case: FailedCase) -> str:

@@ -223,7 +223,7 @@ def _report_to_github(
     warehouse, cases = selection.session.warehouse, selection.options.cases
     failed = failed_cases(warehouse, by_plan, cases, most=github_report.MOST_ANNOTATIONS)
     root = github_report.repository_root(selection.session.project.root)
-    for line in github_report.annotation_lines(failed, github_report.places_of(outcomes, root)):
+    for line in github_report.annotation_lines(failed, github_report.places_of(outcomes, root), root):
         echo(line, err=to_stderr)
     github_report.write_summary(github_report.summary(outcomes, failed))
 

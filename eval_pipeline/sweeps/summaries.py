@@ -98,7 +98,8 @@ def by_reason(errors: Mapping[str, str]) -> str:
 class FailedCase:
     """A case that a runner did not pass: `failed` of its `repetitions`, with class and reason of the first of them.
 
-    `workspace` is the folder it worked in, or should have, where that was kept.
+    `workspace` is the folder it worked in, or should have, where that was kept. `line` are the file and line of the
+    check that failed, where it is known.
     """
 
     suite: str
@@ -111,6 +112,7 @@ class FailedCase:
     repetitions: int
     failure_label: str | None = None
     workspace: str | None = None
+    line: tuple[str, int] | None = None
 
     @property
     def label(self) -> str:
@@ -161,8 +163,9 @@ def failed_cases(
         warehouse, by_case, cases=selected.ids, tags=selected.tags, without=_without(outcomes, selected), most=most
     )
     places = queries.workspace_places(warehouse, frame["execution_id"].to_list())
+    lines = queries.failed_lines(warehouse, frame["execution_id"].to_list())
     cases = tuple(
-        FailedCase(**row, workspace=_existing(places.get(execution_id)))
+        FailedCase(**row, workspace=_existing(places.get(execution_id)), line=lines.get(execution_id))
         for execution_id, row in zip(
             frame["execution_id"], frame.drop("total", "execution_id").iter_rows(named=True), strict=True
         )

@@ -241,6 +241,16 @@ def workspace_places(warehouse: Warehouse, executions: Sequence[str]) -> dict[st
     return dict(warehouse.frame(query, [list(executions)]).iter_rows())
 
 
+def failed_lines(warehouse: Warehouse, executions: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Return file and line of the first failed check of each of these executions that has one."""
+    query = """SELECT execution_id, json_extract_string(details, '$.source[0]') AS file,
+                      json_extract(details, '$.source[1]')::INTEGER AS line
+               FROM current_scores
+               WHERE execution_id IN (SELECT unnest($1::VARCHAR[])) AND file IS NOT NULL AND line IS NOT NULL
+               ORDER BY evaluator DESC"""
+    return {execution: (file, line) for execution, file, line in warehouse.frame(query, [list(executions)]).iter_rows()}
+
+
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
     """Return the number of plans of each current pair: suite, runner, suite_plans."""
     return warehouse.frame("SELECT suite, runner, suite_plans::BIGINT AS suite_plans FROM current_pairs")
