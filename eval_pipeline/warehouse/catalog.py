@@ -37,7 +37,13 @@ _LASTING = (
     "permission denied",
     "invalid sslmode",
     "could not translate host name",
+    "certificate",
+    "does not support SSL",
+    "invalid connection option",
 )
+
+
+_RIGHTS = "its user has no rights of a writer: see the roles in docs/how-to/share-a-warehouse.md"
 
 
 def is_lasting(text: str) -> bool:
@@ -87,7 +93,9 @@ class Catalog:
             raise
         except driver.Error as error:
             self.close()
-            text = redact_text(str(error).strip())
+            text = redact_text(str(error).partition("\nLINE ")[0].strip())
+            if isinstance(error, driver.errors.InsufficientPrivilege):
+                raise WarehouseError(f"PostgreSQL of the warehouse: {text}; {_RIGHTS}") from None
             if isinstance(error, (driver.OperationalError, driver.InterfaceError)) and not is_lasting(text):
                 raise LostConnection(text) from None
             raise WarehouseError(f"PostgreSQL of the warehouse: {text}") from None

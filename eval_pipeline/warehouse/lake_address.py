@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, nearest
 
 _EXPECTED = "expected ducklake:postgres:dbname=NAME host=HOST data_path=FOLDER, or ducklake:postgres://USER@HOST/NAME?data_path=…"
 LEASE_S = 60.0
@@ -23,6 +23,14 @@ _NO_PASSWORD = (
     "a warehouse URL has no password, since files and messages show it: set PGPASSWORD, or name a password file by"
     " `passfile` or PGPASSFILE"
 )
+_LIBPQ = """
+    host hostaddr port dbname user service servicefile passfile options application_name fallback_application_name
+    connect_timeout client_encoding channel_binding require_auth requirepeer target_session_attrs load_balance_hosts
+    keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout replication
+    sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslrootcert sslcrl sslcrldir sslsni sslkeylogfile
+    ssl_min_protocol_version ssl_max_protocol_version gssencmode gssdelegation gsslib krbsrvname"""
+_KEYS = frozenset(["data_path", "files", "lease_s", *_LIBPQ.split()])
+"""Keys of the URL: ours, and those of libpq, which refuses what it does not know itself."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
@@ -55,6 +63,9 @@ def lake_address(address: str, root: Path) -> LakeAddress:
     keys = _of_url(rest) if rest.startswith("//") else _of_words(rest)
     if {"password", "sslpassword"} & set(keys):
         raise InputError(_NO_PASSWORD)
+    for key in sorted(keys.keys() - _KEYS):
+        if (near := nearest(key, _KEYS)) is not None:
+            raise InputError(f"the warehouse URL has no part '{key}'; did you mean '{near}'?")
     data_path, files = (_full_path(keys.pop(key), root) if key in keys else None for key in ("data_path", "files"))
     lease_s = _seconds(keys.pop("lease_s", str(LEASE_S)))
     return LakeAddress(tuple(keys.items()), data_path, lease_s, files)

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.ducklake import DuckLakeWarehouse
 from eval_pipeline.warehouse.lake_address import lake_address
 from eval_pipeline.warehouse.lake_engine import lake_engine
@@ -104,11 +105,17 @@ def test_an_analyst_cannot_change_the_catalog(
         connection.close()
 
 
+def test_an_analyst_who_starts_a_sweep_is_told_of_the_roles(analyst_url: str, tmp_path: Path) -> None:
+    leases = machine(analyst_url, tmp_path / "analyst").leases
+    assert leases is not None
+
+    with pytest.raises(WarehouseError, match="permission denied for schema public; its user has no"):
+        leases.live_sweeps()
+
+
 def test_a_wrong_password_is_said_at_once_and_without_it(
     analyst_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eval_pipeline.errors import WarehouseError
-
     monkeypatch.setenv("PGPASSWORD", "never-shown-anywhere")
 
     with pytest.raises(WarehouseError, match="password authentication failed") as refused:

@@ -54,6 +54,14 @@ def test_an_unusable_address_is_refused_and_a_password_is_not_shown(address: str
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "address", ["postgres:dbname=evals datapath=/rows", "postgres://me@db/evals?datapath=/rows"], ids=["words", "URL"]
+)
+def test_a_misspelled_part_of_an_address_names_the_nearest(address: str) -> None:
+    with pytest.raises(InputError, match="no part 'datapath'; did you mean 'data_path'"):
+        lake_address(address, Path("/project"))
+
+
 @pytest.mark.parametrize("seconds", ["0", "soon", "nan", "100000"])
 def test_a_lease_has_a_bounded_time(seconds: str) -> None:
     assert lake_address("postgres:dbname=evals lease_s=5", Path("/root")).lease_s == 5.0
@@ -68,6 +76,18 @@ def test_only_conflicts_and_lost_connections_are_run_again() -> None:
     assert not is_transient(duckdb.BinderException("no such column"))
     assert not is_transient(duckdb.IOException('connection to server at "db" failed: password authentication failed'))
     assert not is_transient(KeyError("conflict"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'server certificate for "db" does not match host name "10.0.0.1"',
+        "SSL error: certificate verify failed",
+        "server does not support SSL, but SSL was required",
+    ],
+)
+def test_settings_of_tls_that_the_server_does_not_meet_are_not_waited_for(text: str) -> None:
+    assert not is_transient(LostConnection(f'connection to server at "db" failed: {text}'))
 
 
 def test_conflicts_are_run_again_a_bounded_number_of_times() -> None:
