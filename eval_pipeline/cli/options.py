@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from eval_pipeline.cli.suite_warnings import and_more, grouped_warnings, require_no_warnings
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import CaseFilter, check_case_ids
+from eval_pipeline.executions.planning import CaseFilter, check_case_ids, check_tags
 from eval_pipeline.executions.runners import select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
@@ -391,8 +391,9 @@ def _case_filter(cases: Sequence[str], tags: Sequence[str], options: Mapping[str
 
 
 def _check_why_none(suites: list[ValidatedSuite], chosen: Collection[str], selected: CaseFilter) -> None:
-    """Raise InputError with the reason why no pair has a case, where statuses or runners of cases are the reason."""
+    """Raise InputError with the reason why no pair has a case, where statuses, tags or runners are the reason."""
     _check_statuses(suites, selected)
+    check_tags((each.suite for each in suites), selected.tags | selected.all_tags)
     if not selected:
         _check_cases_runners(suites, chosen)
 

@@ -139,3 +139,12 @@ def check_case_ids(suites: Sequence[Suite], ids: Iterable[str]) -> None:
     for id_ in requested:
         if id_ not in known:
             raise UnknownName("case", id_, known)
+
+
+def check_tags(suites: Iterable[Suite], tags: Iterable[str]) -> None:
+    """Raise UnknownName for a tag that no case has."""
+    requested = sorted(tags)
+    known = {tag for suite in suites for case in suite.cases for tag in case.tags} if requested else set()
+    for tag in requested:
+        if tag not in known:
+            raise UnknownName("tag", tag, known)
