@@ -6,6 +6,7 @@ too. Paths that lead out of the module's folder are not.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def _named_by(module: Path) -> Iterator[Path]:
 
 
 def _files_at(path: Path) -> Iterator[Path]:
-    """Yield a file, or the files of a folder and of those in it."""
-    if path.name.startswith(".") or path.name in _SKIPPED or path.is_symlink():
+    """Yield a file, or the files of a folder and of those in it; what cannot be read is no data."""
+    if path.name.startswith(".") or path.name in _SKIPPED or path.is_symlink() or not os.access(path, os.R_OK):
         return
     if is_file(path):
         yield from [path] if path.suffix not in _CODE else []

@@ -68,7 +68,7 @@ class _InThisProcess:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pool(file: Path) -> Any:
+    def pool(file: Path, data: Any = None) -> Any:
         return _InThisProcess(), function_reference(f"{file.stem}:suite", file.parent, "file")
 
     monkeypatch.setattr(suites, "module_pool", pool)
