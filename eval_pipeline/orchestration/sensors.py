@@ -9,11 +9,12 @@ import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.asset_keys import AssetKeys, keys_of
+from eval_pipeline.orchestration.event_batches import light_events_of
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import known_suites, partition_requests
 from eval_pipeline.orchestration.run_processes import end_dead_runs
 from eval_pipeline.orchestration.sweep_step import AUTOMATIC_TAG
-from eval_pipeline.orchestration.versions import input_events
+from eval_pipeline.orchestration.versions import report_inputs
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.options import LaunchOptions
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
@@ -21,6 +22,8 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retirement import retire_vanished
 
 INTERVAL_S = 15
+PAIRS_AT_A_TICK = 1_000
+"""Pairs whose inputs a tick reports at most: Dagster ends one that takes longer than a minute."""
 
 
 def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
@@ -51,13 +54,15 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
             session.warehouse.publish()
         requests = partition_requests(context.instance, contents)
         options = LaunchOptions().resolve(session.project.defaults)
-        reported = list(input_events(context.instance, session, usable_pairs(session, contents), options))
+        with light_events_of(context.instance):
+            pairs = usable_pairs(session, contents)
+            reported = report_inputs(context.instance, session, pairs, options, PAIRS_AT_A_TICK)
         if not (changed or requests or reported):
             return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
         session.store.store_suites(changed)
         return dg.SensorResult(
             dynamic_partitions_requests=requests,
-            asset_events=[*(suite_materialization(ready, asset) for ready in changed), *reported],
+            asset_events=[suite_materialization(ready, asset) for ready in changed],
             cursor=json.dumps((known if contents.problems else {}) | revisions),
         )
 

@@ -9,7 +9,8 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 
 import dagster as dg
 
@@ -35,7 +36,8 @@ _HAS_DOWNSTREAM = frozenset(upstream for assets in UPSTREAM.values() for upstrea
 CODE_VERSION = "1"
 _VERSION = "dagster/data_version"
 _CURSOR = "eval_pipeline/inputs/"
-_CURSORS_AT_ONCE = 500
+_PAIRS_AT_ONCE = 250
+"""Pairs whose events are stored in one transaction, for which others wait."""
 
 
 def provenance(data_version: str) -> dict[str, str]:
@@ -100,37 +102,42 @@ def _event_type(asset: str) -> dg.DagsterEventType:
     return dg.DagsterEventType.ASSET_OBSERVATION if observed else dg.DagsterEventType.ASSET_MATERIALIZATION
 
 
-def input_events(
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What is reported of a pair whose inputs are not the newest reported ones, and remembered of it then. `events` are
+    empty where only what the versions were made from is new."""
+
+    cursor: str
+    value: str
+    events: Sequence[dg.AssetObservation | dg.AssetMaterialization]
+
+
+def _news(
     instance: dg.DagsterInstance, session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions
-) -> Iterator[dg.AssetObservation | dg.AssetMaterialization]:
-    """Yield the events of pairs whose plans or evaluators, under these options, are not the newest reported ones.
+) -> Iterator[_News]:
+    """Yield the news of pairs whose plans or evaluators, under these options, are not the newest reported ones.
 
     Dagster reads the version of an external asset from observations, and the colour of its partitions from
     materializations.
     """
     keys = [partition_key(pair.name) for pair in pairs]
-    assets, storage = keys_of(session.project), instance.daemon_cursor_storage
+    assets = keys_of(session.project)
     newest = NewestEvents(instance, assets, keys)
     graders = make_graders(options, session.warehouse, session.runner)
-    known = storage.get_cursor_values({_CURSOR + key for key in keys})
-    cursors: dict[str, str] = {}
+    known = instance.daemon_cursor_storage.get_cursor_values({_CURSOR + key for key in keys})
     for key, pair in zip(keys, pairs, strict=True):
         inputs, ready = InputVersions(pair, options, graders), pair.ready
         reported = {asset: newest.version(asset, key) for asset in INPUTS}
         if known.get(_CURSOR + key) == _cursor(inputs, reported):
             continue  # the versions cost time, and nothing that they are made from has changed
-        cursors[_CURSOR + key] = _cursor(inputs, inputs.by_asset())
-        if reported == inputs.by_asset():
-            continue
-        for asset, version in inputs.by_asset().items():
+        events: list[dg.AssetObservation | dg.AssetMaterialization] = []
+        for asset, version in inputs.by_asset().items() if reported != inputs.by_asset() else ():
             metadata = {"suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
             tags = {_VERSION: version}
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
-            yield dg.AssetObservation(assets.key(asset), partition=key, tags=tags)
-            yield dg.AssetMaterialization(assets.key(asset), partition=key, metadata=metadata, tags=tags)
-    rest = iter(cursors.items())
-    while some := dict(islice(rest, _CURSORS_AT_ONCE)):  # a statement for each pair takes minutes for thousands
-        storage.set_cursor_values(some)
+            events.append(dg.AssetObservation(assets.key(asset), partition=key, tags=tags))
+            events.append(dg.AssetMaterialization(assets.key(asset), partition=key, metadata=metadata, tags=tags))
+        yield _News(_CURSOR + key, _cursor(inputs, inputs.by_asset()), events)
 
 
 def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:
@@ -140,9 +147,18 @@ def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:
 
 
 def report_inputs(
-    instance: dg.DagsterInstance, session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions
-) -> None:
-    """Report what a sweep is about to be made from."""
-    with events_together(instance):
-        for event in input_events(instance, session, pairs, options):
-            instance.report_runless_asset_event(event)
+    instance: dg.DagsterInstance,
+    session: ProjectSession,
+    pairs: Sequence[Pair],
+    options: SweepOptions,
+    most: int | None = None,
+) -> int:
+    """Report what pairs are made from, under these options; return how many had news, `most` at most (None: all)."""
+    news, count = islice(_news(instance, session, pairs, options), most), 0
+    while some := list(islice(news, _PAIRS_AT_ONCE)):
+        with events_together(instance):
+            for event in chain.from_iterable(each.events for each in some):
+                instance.report_runless_asset_event(event)
+        instance.daemon_cursor_storage.set_cursor_values({each.cursor: each.value for each in some})
+        count += sum(bool(each.events) for each in some)
+    return count

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import dagster as dg
 import pytest
 
+from eval_pipeline.orchestration import sensors
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import PAIRS, RANGE_END, RANGE_START, SUITES
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
@@ -109,6 +110,21 @@ def test_a_tick_writes_once_what_it_knows_of_all_pairs(ticking: Ticking, monkeyp
     assert len(ticking.pairs) >= 6
     ticking.tick()
     assert len(written) == 1
+
+
+def test_a_tick_reports_some_pairs_and_the_next_ones_the_others(
+    ticking: Ticking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "PAIRS_AT_A_TICK", 3)
+    for number in range(4):
+        ticking.folder.write_suite(a_test("a"), name=f"suite{number}")
+
+    seen = []
+    while isinstance(ticking.tick(), dg.SensorResult):
+        seen.append(len(ticking.instance.get_materialized_partitions(dg.AssetKey("plans"))))
+
+    assert seen == [3, 5]
+    assert len(ticking.pairs) == 5
 
 
 def test_nothing_new_is_a_skip_with_a_reason(ticking: Ticking) -> None:
