@@ -31,6 +31,7 @@ concurrency:
     max_concurrent_runs: 2
 run_monitoring:
   enabled: true
+  start_timeout_seconds: 1800  # Dagster stores an event for each asset of each pair before a run starts
 retention:
   schedule:
     purge_after_days: 90
@@ -40,7 +41,10 @@ retention:
       failure: 30
       success: 90
 """
-_WRITTEN_BEFORE = CONFIG.replace("nux:  # the invitation to Dagster's community\n  enabled: false\n", "")
+_OF_LATEST = CONFIG.replace(next(line for line in CONFIG.splitlines(True) if "start_timeout" in line), "")
+_OF_FIRST = _OF_LATEST.replace("nux:  # the invitation to Dagster's community\n  enabled: false\n", "")
+_WRITTEN_BEFORE = (_OF_FIRST, _OF_LATEST)
+"""What earlier versions wrote; whatever else a file has is the user's."""
 SETTINGS_FILE = "dagster.yaml"
 
 
@@ -101,7 +105,7 @@ def prepare_home(data: Path, root: Path | None = None) -> Path:
     home = dagster_home(data, root)
     home.resolve().mkdir(parents=True, exist_ok=True)
     settings = home / SETTINGS_FILE
-    if not settings.exists() or settings.read_text("utf-8") == _WRITTEN_BEFORE:
+    if not settings.exists() or settings.read_text("utf-8") in _WRITTEN_BEFORE:
         settings.write_text(CONFIG, encoding="utf-8")
     return home
 

@@ -117,17 +117,22 @@ def test_other_settings_in_the_projects_folder_are_left_to_dagster(folder: Proje
     assert "eval-pipeline dev" in describe_home(folder.root, folder.data)
 
 
-def test_the_invitation_to_the_community_is_off_also_in_homes_of_earlier_versions(tmp_path: Path) -> None:
-    home = prepare_home(tmp_path)
-    before = CONFIG.replace("nux:  # the invitation to Dagster's community\n  enabled: false\n", "")
-    assert before != CONFIG
-    (home / "dagster.yaml").write_text(before)
+NUX = "nux:  # the invitation to Dagster's community\n  enabled: false\n"
+
+
+@pytest.mark.parametrize("removed", [(), ("start_timeout",), ("start_timeout", NUX)])
+def test_homes_of_earlier_versions_get_what_newer_ones_have(tmp_path: Path, removed: tuple[str, ...]) -> None:
+    """No invitation to Dagster's community; time to store the events that a run of thousands of pairs begins with."""
+    file = prepare_home(tmp_path) / "dagster.yaml"
+    before = "".join(line for line in CONFIG.splitlines(True) if not removed or removed[0] not in line)
+    file.write_text(before.replace(NUX, "") if NUX in removed else before)
 
     prepare_home(tmp_path)
 
-    instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home)))
+    instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(file.parent)))
     assert not instance.nux_enabled
     assert not instance.telemetry_enabled
+    assert instance.run_monitoring_start_timeout_seconds == 1800
 
 
 def test_settings_that_a_user_changed_stay(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ export function wordDiff(before, after) {
 }
 
 function words(text) {
-  return text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
+  return text.match(/\s+|[\p{L}\p{N}_]+(?:(?<=\p{N})[.,]\p{N}+)*|[^\s\p{L}\p{N}_]/gu) ?? [];
 }
 
 function commonLength(a, b, at) {
