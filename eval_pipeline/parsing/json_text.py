@@ -53,7 +53,7 @@ def parse_row(line: str) -> Any:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"not valid JSON: {error}") from None
+        raise ValueError(f"not valid JSON: {error.msg} (column {error.colno})") from None
     if line.count("[") + line.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, row):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if line.count(":") > _keys(row):  # a key that appears twice leaves a colon over; so does a text with a colon

@@ -170,7 +170,7 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str | None) -> InputEr
     number, problem = _in_words(error, mark, lines)
     shown = lines[number].rstrip()[:_SHOWN].replace("\t", "→") if number < len(lines) else ""
     return InputError(
-        f"not valid YAML: {problem}" + (f": {shown!r}" if shown else ""), SourceLocation(file, number + 1)
+        f"not valid YAML: {problem}" + (f": '{shown}'" if shown else ""), SourceLocation(file, number + 1)
     )
 
 

@@ -49,13 +49,20 @@ def argument_error(spec: EvaluatorSpec, class_: type[Any], error: ValidationErro
         common = EVALUATOR.names if len(first["loc"]) == 1 else ()
         return InputError(f"unknown argument; {_listing(str(first['loc'][-1]), arguments, common)}", place)
     if first["type"] == "missing":
-        return InputError("required", place)
+        return InputError(f"required{_misspelled(str(first['loc'][-1]), spec, class_)}", place)
     if first["type"] == "value_error":
         return InputError(first["msg"].removeprefix("Value error, "), place)
     expected = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
     value = first["input"]
     text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
-    return InputError(f"expected {expected}, got {text}", place)
+    near = nearest_word(text[1:-1], first["ctx"]["expected"].split("'")) if first["type"] == "literal_error" else None
+    return InputError(f"expected {expected}, got {text}" + (f"; did you mean '{near}'?" if near else ""), place)
+
+
+def _misspelled(name: str, spec: EvaluatorSpec, class_: type[Any]) -> str:
+    """Return the cure where an argument that is required is there under a name that no argument has."""
+    near = nearest(name, spec.config.keys() - {field.name for field in fields(class_)})
+    return f"; write '{name}' instead of '{near}'" if near is not None else ""
 
 
 def _listing(name: str, arguments: Sequence[str], common: Iterable[str]) -> str:

@@ -45,7 +45,8 @@ def table_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Ite
     """Yield the test of each row. Raises InputError with the place for a table that cannot be read."""
     raw, at = document[FIELD], cursor.at(FIELD)
     if not isinstance(raw, Mapping):
-        raise at.error(f"expected a mapping with 'from', got {kind(raw)}")
+        listed = "; a list of tests belongs under 'tests'" if isinstance(raw, list) else ""
+        raise at.error(f"expected a mapping with 'from', got {kind(raw)}{listed}")
     for key in raw.keys() - CASE_TABLE.names:
         context.warn_of_unknown(str(key), CASE_TABLE.names, at, "field of cases")
     query, mapped = _query(raw, at, context), _mapped(raw, at)

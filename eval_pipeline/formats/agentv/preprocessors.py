@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from eval_pipeline.formats.agentv.field_hints import misspelling_of
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
@@ -33,8 +34,10 @@ def read_preprocessors(raw: Map, cursor: FieldCursor, context: LoadContext) -> t
 
 
 def _preprocessor(raw: Any, cursor: FieldCursor, context: LoadContext) -> Map:
-    if not isinstance(raw, Mapping) or not raw.keys() >= _FIELDS:
+    if not isinstance(raw, Mapping):
         raise cursor.error(f"expected a preprocessor with type and command, got {kind(raw)}")
+    for name in (name for name in ("type", "command") if name not in raw):
+        raise cursor.error(f"a preprocessor needs a {name}{misspelling_of(name, raw, _FIELDS)}", name)
     for key in raw.keys() - _FIELDS:
         context.warn_of_unknown(str(key), _FIELDS, cursor, "field of a preprocessor")
     type_ = fields.text(raw, "type", cursor)

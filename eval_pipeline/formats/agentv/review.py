@@ -21,6 +21,8 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 ReadRaw = Callable[[Path], RawSuite]
 _ROLE_MARKER = re.compile(r"@\[(?:System|User|Assistant|Tool)\]:", re.IGNORECASE)
 _EMPTY_LIST = re.compile(r":\s*\[\s*\]")
+_OF_PROJECT = frozenset({"on_error", "on_missing", "payload"})
+"""Arguments that a project gives to evaluators whose entries do not have them."""
 _ASSERTIONS = ("assertions", "assert", "evaluators")
 
 
@@ -54,10 +56,15 @@ class WrittenEvaluators:
         if self._written is None:
             return None
         of_case = [self._tests[case.id]] if case.id in self._tests else []
-        for path, raw in (*of_case, ((), self._written.document)):
-            for steps, entry in _listed_evaluators(raw):
-                if _is_written_as(spec, entry):
-                    return self._written.source.place((*path, *steps, *argument))
+        lists = [
+            ((*path, *steps), entry)
+            for path, raw in (*of_case, ((), self._written.document))
+            for steps, entry in _listed_evaluators(raw)
+        ]
+        for given in (spec.config, {key: value for key, value in spec.config.items() if key not in _OF_PROJECT}):
+            for steps, entry in lists:
+                if _is_written_as(spec.type, given, entry):
+                    return self._written.source.place((*steps, *argument))
         return None
 
 
@@ -70,10 +77,10 @@ def _listed_evaluators(raw: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]
             yield (*steps, index), entry
 
 
-def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
+def _is_written_as(type_: str, config: Mapping[str, Any], entry: Any) -> bool:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
         return False
-    return canonical_name(entry["type"]) == spec.type and _is_part_of(spec.config, entry)
+    return canonical_name(entry["type"]) == type_ and _is_part_of(config, entry)
 
 
 def _is_part_of(read: Any, written: Any) -> bool:

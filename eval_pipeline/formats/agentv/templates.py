@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.documents import read_document
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
@@ -14,6 +15,7 @@ from eval_pipeline.suites.model import content_revision
 
 MAX_DEPTH = 3
 _SUFFIXES = (".yaml", ".yml")
+_TEMPLATES = ".agentv/templates"
 
 
 def template_entries(
@@ -45,7 +47,10 @@ def _template(name: str, cursor: FieldCursor, context: LoadContext) -> tuple[Any
         return read_document(context.find(plain, cursor, "include"), context, cursor)
     for suffix in _SUFFIXES:
         try:
-            return read_document(context.roots.file(f".agentv/templates/{plain}{suffix}"), context, cursor)
+            return read_document(context.roots.file(f"{_TEMPLATES}/{plain}{suffix}"), context, cursor)
         except NotFound:
             continue
-    raise cursor.error(f"no template '{plain}' in .agentv/templates of the suite's folder or above it", "include")
+    folders = (root / _TEMPLATES for root in (context.roots.folder, *context.roots.roots))
+    known = [path.stem for folder in folders for path in folder.glob("*") if path.suffix in _SUFFIXES]
+    near = did_you_mean(plain, known)
+    raise cursor.error(f"no template '{plain}' in {_TEMPLATES} of the suite's folder or above it{near}", "include")

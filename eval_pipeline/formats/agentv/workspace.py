@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.formats.agentv.workspace_fields import (
     LONGEST_PATH,
@@ -22,6 +23,7 @@ from eval_pipeline.formats.agentv.workspace_fields import (
 )
 from eval_pipeline.formats.agentv.workspace_repositories import read_repositories
 from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import FieldPath, Source, show_path
 from eval_pipeline.suites.fields import HOOK, REQUIREMENTS, WORKSPACE
@@ -144,29 +146,43 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
         if key in part.raw:
             raise part.error(key, cure)
     part.warn_of_unknown(WORKSPACE)
-    template, hooks = _template(part), part.part("hooks")
-    isolation = fields.choice(part.raw, "isolation", part.cursor, _ISOLATIONS)
-    settings: dict[str, Any] = {
-        "template": template,
-        "files": _files(part) if part.has("files") else None,
-        "isolation": _ISOLATIONS[isolation] if isolation is not None else None,
-        "changes": fields.choice(part.raw, "file_changes", part.cursor, _CHANGES),
-        "mode": fields.choice(part.raw, "mode", part.cursor, _MODES),
-        "path": _static_path(part),
-        "repositories": read_repositories(part) if part.has("repos") else None,
-        "hooks": _hooks(hooks) or None,
-        "hooks_enabled": fields.flag(hooks.raw, "enabled", hooks.cursor),
-        "requirements": _requirements(part.part("env")) if part.has("env") else None,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = _given(part)
     usual = {"changes": "all"}
-    content = part.loading.content_of(template) if template is not None else {}
+    content = part.loading.content_of(given["template"]) if "template" in given else {}
     spec = with_usual_mode(
         WorkspaceSpec(folder=part.loading.folder, content=content, **{**usual, **given}, given=frozenset(given))
     )
     if spec.mode == "pooled" and "mode" not in given and not part.loading.pooled:
         return replace(spec, mode="temp", given=spec.given | {"mode"})
     return spec
+
+
+_READERS: Mapping[str, Callable[[WorkspaceFields], Any]] = {
+    "template": lambda part: _template(part),
+    "files": lambda part: _files(part) if part.has("files") else None,
+    "isolation": lambda part: _ISOLATIONS.get(fields.choice(part.raw, "isolation", part.cursor, _ISOLATIONS) or ""),
+    "changes": lambda part: fields.choice(part.raw, "file_changes", part.cursor, _CHANGES),
+    "mode": lambda part: fields.choice(part.raw, "mode", part.cursor, _MODES),
+    "path": lambda part: _static_path(part),
+    "repositories": lambda part: read_repositories(part) if part.has("repos") else None,
+    "hooks": lambda part: _hooks(part.part("hooks")) or None,
+    "hooks_enabled": lambda part: fields.flag(part.part("hooks").raw, "enabled", part.part("hooks").cursor),
+    "requirements": lambda part: _requirements(part.part("env")) if part.has("env") else None,
+}
+
+
+def _given(part: WorkspaceFields) -> dict[str, Any]:
+    """Return the fields that are given. Raises InputError with all problems."""
+    given: dict[str, Any] = {}
+    errors: list[InputError] = []
+    for name, read in _READERS.items():
+        try:
+            given[name] = read(part)
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise first_of_each(errors)
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _requirements(part: WorkspaceFields) -> Requirements:

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import PurePosixPath
 
+from eval_pipeline.formats.agentv.field_hints import misspelling_of, rename
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceFields, is_argument_text
 from eval_pipeline.parsing import fields
 from eval_pipeline.suites.fields import CHECKOUT, CLONE, REPOSITORY
@@ -14,6 +15,7 @@ from eval_pipeline.suites.workspace import HISTORIES, History, Repository
 _GITHUB_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+")
 _PATH = re.compile(r"[/~]|\.\.?(/|\Z)")
 _BY_SOURCE = ("source", "checkout", "clone")
+_OTHER_NAMES = ("url", "git", "repository", "name")
 _BY_NAME = ("commit", "base_commit", "ancestor", "sparse")
 
 
@@ -60,6 +62,10 @@ def _by_name(part: WorkspaceFields) -> Repository:
 
 
 def _by_source(part: WorkspaceFields) -> Repository:
+    if not part.has("source"):
+        key = next((key for key in part.raw if key in _OTHER_NAMES), None)
+        cure = rename("repo", key) if key is not None else misspelling_of("repo", part.raw, REPOSITORY.names)
+        raise part.error("repo", f"a repository needs 'repo': its name on GitHub, its URL, or a path{cure}")
     for key in _BY_NAME:
         if part.has(key):
             raise part.error(key, f"'{key}' goes with 'repo', not with 'source'")

@@ -190,3 +190,47 @@ def test_a_baseline_beside_an_eval_file_is_compared_with_and_is_no_suite(tmp_pat
         2, f"error: {baseline} has results, not tests: eval-pipeline compare and trend read it\n",
     )  # fmt: skip
     assert compared["summary"]["mean_delta"] == -0.25
+
+
+MISTAKES = """\
+    tests:
+      - id: a
+        input: hi
+        assertions:
+          - {type: tool-trajectory, mode: inorder, expected: [{tool: x}]}
+          - {type: code-grader, comand: [python3, x.py]}
+          - {type: token-usage, max_total: many}
+      - id: b
+        input: hi
+        assertions: [{include: saferesponse}]
+    """
+OF_A_SUITE = "cases: [{id: a, input: hi}]"
+
+
+def test_mistakes_have_the_place_of_their_argument_and_the_nearest_name(tmp_path: Path) -> None:
+    template = {".agentv/templates/safe-response.yaml": "assertions: [{type: contains, value: x}]\n"}
+    project = an_agentv_project(tmp_path, {"a.eval.yaml": MISTAKES, "b.eval.yaml": OF_A_SUITE, **template})
+
+    lines = [line.removeprefix("error").strip() for line in project("validate", ".").out.splitlines()]
+
+    assert [line for line in lines if line.startswith(("a.", "b."))] == [
+        "b.eval.yaml:1: cases: expected a mapping with 'from', got a list; a list of tests belongs under 'tests'",
+        "a.eval.yaml:10: tests[1].assertions[0].include: no template 'saferesponse' in .agentv/templates of the "
+        "suite's folder or above it; did you mean 'safe-response'?",
+        "a.eval.yaml:5: tests[0].assertions[0].mode: expected one of 'any_order', 'in_order', 'exact', 'superset' or "
+        "'subset', got 'inorder'; did you mean 'in_order'?",
+        "a.eval.yaml:6: tests[0].assertions[1].command: required; write 'command' instead of 'comand'",
+        "a.eval.yaml:7: tests[0].assertions[2].max_total: expected a whole number, got 'many'",
+    ]
+
+
+def test_a_workspace_has_all_of_its_errors(tmp_path: Path) -> None:
+    suite = "    workspace: {template: nowhere, isolation: each}\n" + GREETING
+    project = an_agentv_project(tmp_path, {"a.eval.yaml": suite})
+
+    shown = project("validate", "a.eval.yaml").out
+
+    assert "a.eval.yaml:1: workspace.template: no folder 'nowhere'" in shown
+    assert (
+        "a.eval.yaml:1: workspace.isolation: expected one of shared, per_test, per_case; got a text ('each')" in shown
+    )

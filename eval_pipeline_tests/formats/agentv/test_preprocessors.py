@@ -148,7 +148,11 @@ def test_a_program_that_fails_is_a_note(tmp_path: Path) -> None:
     ("preprocessors", "problem"),
     [
         pytest.param("x", "preprocessors: expected a list of preprocessors", id="text"),
-        pytest.param("[{type: xlsx}]", "preprocessors[0]: expected a preprocessor with type and command", id="command"),
+        pytest.param(
+            "[{type: xlsx, comand: [x]}]",
+            "preprocessors[0].command: a preprocessor needs a command; write 'command' instead of 'comand'",
+            id="command",
+        ),
         pytest.param("[{type: xlsx, command: [bun, gone.ts]}]", "preprocessors[0].command: no file 'gone.ts'",
                      id="program"),
     ],

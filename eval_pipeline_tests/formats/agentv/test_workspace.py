@@ -228,7 +228,10 @@ def test_an_error_in_a_workspace_file_is_placed_there() -> None:
         pytest.param("pool: {slots: 2}", "write 'mode: pooled' instead", id="pool"),
         pytest.param("repos: {a: b}", "workspace.repos: expected a list of repositories", id="repos no list"),
         pytest.param(
-            "repos: [{path: a}]", "workspace.repos[0].source.type: expected one of git, local", id="no source"
+            "repos: [{path: a}]", "workspace.repos[0].repo: a repository needs 'repo': its name on GitHub", id="no repo"
+        ),
+        pytest.param(
+            "repos: [{path: a, url: x}]", "a path; write 'repo' instead of 'url'", id="repo under another name"
         ),
         pytest.param("repos: [{path: a, source: {type: git}}]", "repos[0].source.url: expected the URL", id="no url"),
         pytest.param(
