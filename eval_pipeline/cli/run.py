@@ -108,17 +108,18 @@ def run_command(
     selection = select(**selected)
     if require_go:
         _check_required(selection, min_pass_rate)
-    carry_out(
-        selection,
-        selected,
-        as_json=as_json,
-        quiet=quiet,
-        min_pass_rate=min_pass_rate,
-        require_go=require_go,
-        missing_warehouse=missing_warehouse,
-        reports=reports,
-        is_whole=_is_whole(selection.session, selected),
-    )
+    with selection.session.warehouse.kept_open():
+        carry_out(
+            selection,
+            selected,
+            as_json=as_json,
+            quiet=quiet,
+            min_pass_rate=min_pass_rate,
+            require_go=require_go,
+            missing_warehouse=missing_warehouse,
+            reports=reports,
+            is_whole=_is_whole(selection.session, selected),
+        )
 
 
 def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:

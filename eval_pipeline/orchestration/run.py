@@ -54,7 +54,7 @@ def run_sweep(
     session.observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
     definitions = build_definitions(session, pairs)
     keys = [partition_key(pair) for pair in pairs]
-    with open_instance(session.project.data, session.project.root) as instance:
+    with session.warehouse.kept_open(), open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
         instance.add_dynamic_partitions(PAIRS, keys)
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))

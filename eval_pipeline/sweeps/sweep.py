@@ -84,32 +84,33 @@ def carry_out(
     """
     observer = observer or SweepObserver()
     stop = stop or StopRequest()
-    if clock is None:
-        clock = OrderClock()
-        clock.follow(warehouse)
-    stop.check()
-    budget = open_budget(pairs, options, earlier_costs(pairs, warehouse), month, before)
-    own = None if warehouse.leases is None else warehouse.leases.of(sweep_id)
-    if own is not None and budget.is_limited:
-        own.spending.share(budget.totals, budget.see, {} if month is None else {month.account: month.by_sweep})
-    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
-    context = replace(context, snapshots=snapshots, pace=StoringPace(is_shared=own is not None))
-    finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
-    running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
-    outcomes: list[PairOutcome] = []
-    try:
-        with workers_in_use(options.defaults.max_memory_mb), stop.calling(lambda: finished.put(None)):
-            for group in _as_they_finish(finished):
-                outcomes += group
-                observer.pairs_finished(group)
-                if taken := [each for outcome in group for each in outcome.snapshots]:
-                    observer.snapshots_taken(taken)
+    with warehouse.kept_open():
+        if clock is None:
+            clock = OrderClock()
+            clock.follow(warehouse)
         stop.check()
-    except BaseException:
-        running.cancel()
-        raise
-    running.end()
-    return outcomes
+        budget = open_budget(pairs, options, earlier_costs(pairs, warehouse), month, before)
+        own = None if warehouse.leases is None else warehouse.leases.of(sweep_id)
+        if own is not None and budget.is_limited:
+            own.spending.share(budget.totals, budget.see, {} if month is None else {month.account: month.by_sweep})
+        context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
+        context = replace(context, snapshots=snapshots, pace=StoringPace(is_shared=own is not None))
+        finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
+        running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
+        outcomes: list[PairOutcome] = []
+        try:
+            with workers_in_use(options.defaults.max_memory_mb), stop.calling(lambda: finished.put(None)):
+                for group in _as_they_finish(finished):
+                    outcomes += group
+                    observer.pairs_finished(group)
+                    if taken := [each for outcome in group for each in outcome.snapshots]:
+                        observer.snapshots_taken(taken)
+            stop.check()
+        except BaseException:
+            running.cancel()
+            raise
+        running.end()
+        return outcomes
 
 
 def run_recorded(
@@ -130,7 +131,8 @@ def run_recorded(
     if joined is None and month is not None and month.doubt is not None:
         _LOG.warning("%s", month.doubt)
     store, before = session.store, _spent_before(session, joined)
-    with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
+    recorded = store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined)
+    with session.warehouse.kept_open(), recorded as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
             return carry_out(

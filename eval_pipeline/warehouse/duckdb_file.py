@@ -23,7 +23,8 @@ from filelock import FileLock
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.warehouse.attached import attached
-from eval_pipeline.warehouse.engines import IN_UTC, Config, opened_file, sql_text
+from eval_pipeline.warehouse.engines import IN_UTC, Config, connected, open_engine, sql_text
+from eval_pipeline.warehouse.kept_open import KeptFile
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
     STORAGE_VERSION,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from eval_pipeline.warehouse.shared_files import SharedFiles
 
 _LOG = logging.getLogger(__name__)
+_LOCK = "warehouse.lock"
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 LOCK_SILENT_S = 1.0
@@ -74,6 +76,7 @@ class DuckDBWarehouse(TableWriter):
         self._checked = False
         self._turn = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._file = KeptFile(self._turn, folder / _LOCK, self._open)
 
     @classmethod
     def open(cls, address: str, root: Path, storage: Storage) -> DuckDBWarehouse:
@@ -106,8 +109,12 @@ class DuckDBWarehouse(TableWriter):
 
     def _locked(self) -> AbstractContextManager[None]:
         """Keep other processes out. A wait is reported with what holds the lock; a long one raises WarehouseError."""
-        lock = FileLock(self.folder / "warehouse.lock")
+        self._file.close()
+        lock = FileLock(self.folder / _LOCK, thread_local=False)  # a file may be closed by another thread
         return held(lock, _report_wait, silent_s=LOCK_SILENT_S, timeout_s=self.lock_timeout_s)
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        return self._file.kept()
 
     def set_results_aside(self) -> None:
         self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))
@@ -125,7 +132,8 @@ class DuckDBWarehouse(TableWriter):
                 yield self._connection
                 return
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._locked(), self._open() as connection:
+            with self._file.engine() as engine, connected(engine, self._config) as connection:
+                connection.execute(IN_UTC)
                 self._connection = connection
                 try:
                     self._check(connection)
@@ -217,14 +225,13 @@ class DuckDBWarehouse(TableWriter):
                 f"DuckDB cannot keep a database in a folder whose path has a `?` or a backslash: {self.path}; name "
                 "another data folder (`data` in the project file, or --data)"
             )
-        with ExitStack() as opened:
+        with self._locked(), ExitStack() as opened:
             try:
-                connection = opened.enter_context(opened_file(self.path, self._config))
+                engine = opened.enter_context(open_engine(self.path, self._config))
             except duckdb.Error as error:
                 damage = damaged(self.path, self.results, error)
                 raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
-            connection.execute(IN_UTC)
-            yield connection
+            yield engine
 
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
         if self._checked:

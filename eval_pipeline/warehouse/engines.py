@@ -29,24 +29,43 @@ TEMPORARY = "temp_directory"
 
 @contextmanager
 def opened_file(path: Path, config: Config, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a connection to a database file, which is made where there is none. At the end nobody has it open.
+    """Yield a connection to a database file, which is made where there is none. At the end nobody has it open."""
+    with open_engine(path, config, read_only=read_only) as engine, connected(engine, config) as connection:
+        yield connection
+
+
+@contextmanager
+def open_engine(path: Path, config: Config, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield an engine that has a database file open, which is made where there is none.
 
     An engine has one file at a time, and is not used again after an error. All have the same settings but for two.
     """
     engine = _engine({**config, TEMPORARY: f"{path}.tmp"})
-    connection = engine.cursor()
     try:
-        for name in _DIFFERS:
-            connection.execute(f"SET {name} = '{config[name]}'")
-        connection.execute(f"ATTACH {sql_text(str(path))} AS {_NAME}{' (READ_ONLY)' if read_only else ''}")
-        connection.execute(f"USE {_NAME}")
-        yield connection
+        _set(engine, config)
+        engine.execute(f"ATTACH {sql_text(str(path))} AS {_NAME}{' (READ_ONLY)' if read_only else ''}")
+        yield engine
     except BaseException:
-        connection.close()
         engine.close()
         raise
-    connection.close()
     _give_back(engine)
+
+
+@contextmanager
+def connected(engine: duckdb.DuckDBPyConnection, config: Config) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield a connection to the file of an engine; what it sets and its temporary tables end with it."""
+    connection = engine.cursor()
+    try:
+        _set(connection, config)
+        connection.execute(f"USE {_NAME}")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _set(connection: duckdb.DuckDBPyConnection, config: Config) -> None:
+    for name in _DIFFERS:
+        connection.execute(f"SET {name} = '{config[name]}'")
 
 
 def _engine(config: Config) -> duckdb.DuckDBPyConnection:

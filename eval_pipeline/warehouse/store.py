@@ -100,6 +100,10 @@ class Warehouse(Protocol):
         created or migrated first. Transactions of one thread nest."""
         ...
 
+    def kept_open(self) -> AbstractContextManager[None]:
+        """Inside the block the database may stay open between transactions, where nobody else waits for it."""
+        ...
+
     def run(self, work: Callable[[Any], Answer]) -> Answer:
         """Return what `work` returns, called with a connection inside one transaction. It may be called again after a
         conflict or a lost connection, so it changes nothing but rows."""

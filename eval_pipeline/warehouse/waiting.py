@@ -49,10 +49,9 @@ def held(
     record = Path(lock.lock_file).with_suffix(".holder")
     _begun[threading.get_ident()] = time.monotonic()
     try:
-        lock.acquire(timeout=silent_s, poll_interval=_LOOK_EVERY_S / 2)
-    except Timeout:
-        report(f"waiting for {_holder(record)}")
-        _wait(lock, stop or StopRequest(), record, timeout_s)
+        if not _acquired(lock, silent_s):
+            report(f"waiting for {_holder(record)}")
+            _wait(lock, stop or StopRequest(), record, timeout_s)
     finally:
         _begun.pop(threading.get_ident(), None)
     try:
@@ -70,8 +69,31 @@ def _wait(lock: BaseFileLock, stop: StopRequest, record: Path, timeout_s: float)
         stop.check()
         if time.monotonic() > deadline:
             raise WarehouseError(f"{lock.lock_file} is held by {_holder(record)}: waited {timeout_s:g} s; end it first")
-        with suppress(Timeout):
-            lock.acquire(timeout=_LOOK_EVERY_S, poll_interval=_LOOK_EVERY_S / 2)
+        _acquired(lock, _LOOK_EVERY_S)
+
+
+def _acquired(lock: BaseFileLock, seconds: float) -> bool:
+    """Return whether the lock became free within some seconds. Who holds it without need learns that it is wanted."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if time.monotonic() >= deadline:
+                return False
+            with suppress(OSError):
+                os.utime(lock.lock_file)
+            time.sleep(_LOOK_EVERY_S / 2)
+        else:
+            return True
+
+
+def last_wanted(lock_file: Path) -> int | None:
+    """Return a number that changes when somebody waits for a lock; None when the file is gone."""
+    try:
+        return lock_file.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _holder(record: Path) -> str:
