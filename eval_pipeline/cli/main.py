@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from eval_pipeline.cli.importing import importing
 from eval_pipeline.cli.terminal import echo, echo_json, place_of, show_warnings, visible_usage
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors
 from eval_pipeline.exhaustion import exhaustion
@@ -68,7 +69,8 @@ class _Lazy(click.Group):
             return None
         name = MODULES.get(cmd_name, cmd_name)
         # Imported on use: start-up time does not pay for Dagster, Polars and DuckDB.
-        module = importlib.import_module(f"eval_pipeline.cli.{name}")
+        with importing():
+            module = importlib.import_module(f"eval_pipeline.cli.{name}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
 

@@ -25,6 +25,7 @@ from eval_pipeline.cli.ending import (
     show_failed_cases,
 )
 from eval_pipeline.cli.gate import show_decision
+from eval_pipeline.cli.importing import importing
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, comma_separated, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
@@ -162,7 +163,8 @@ def carry_out(
         retire_vanished(selection.session)
     else:
         _retire_others(selection.session, given)
-    from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
+    with importing():
+        from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:
         selection.session.observer = progress

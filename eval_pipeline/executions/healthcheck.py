@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
@@ -54,6 +52,8 @@ class Healthcheck:
             return CONNECTION, f"healthcheck failed: no answer within {self.timeout_s:g} s"
 
     async def _check_url(self) -> tuple[FailureClass, str] | None:
+        import httpx  # noqa: PLC0415 — takes 35 ms, and programs need none of it
+
         try:
             async with (
                 httpx.AsyncClient(timeout=None, follow_redirects=True) as client,
