@@ -130,11 +130,14 @@ def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:
     return not (given["runners_file"] or session.broken) and named in (set(), own)
 
 
-def _retire_others(session: ProjectSession, given: Mapping[str, Any]) -> None:
-    """Retire what the project has no more, as commands that show results do, before a part of it is carried out.
+def _retire(session: ProjectSession, given: Mapping[str, Any], *, is_whole: bool) -> None:
+    """Retire what the project has no more before it is carried out; before a part of it, as commands that show results.
 
     Published results that cannot be read are left to the run, which publishes them anew.
     """
+    if is_whole:
+        retire_vanished(session)
+        return
     is_own = given.get("data") is None and given.get("runners_file") is None
     with suppress(NoResults, WarehouseError, OSError), open_published(session.project, is_own=is_own):
         pass
@@ -159,10 +162,7 @@ def carry_out(
     console = message_console()
     _check_selection(selection, console, missing_warehouse)
     snapshots = snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
-    if is_whole:
-        retire_vanished(selection.session)
-    else:
-        _retire_others(selection.session, given)
+    _retire(selection.session, given, is_whole=is_whole)
     with importing():
         from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 

@@ -106,6 +106,7 @@ def carry_out(
     goes_on = partial(_goes_on, context.instance)
     with (
         _ends_when_stopped(),
+        session.warehouse.kept_open(),
         _notifies_of_faults(context, session, work.named if joined is None else None, reporter),
         session.store.sweeping(_waiting(context, session), session.stop, goes_on) as killed,
     ):

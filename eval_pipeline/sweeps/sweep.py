@@ -82,8 +82,7 @@ def carry_out(
     and fallbacks; `clock` orders what is stored; `month` is the budget of the sweep's month,
     `before` what the sweep spent in other processes; `snapshots` compares tokens with baselines.
     """
-    observer = observer or SweepObserver()
-    stop = stop or StopRequest()
+    observer, stop = observer or SweepObserver(), stop or StopRequest()
     with warehouse.kept_open():
         if clock is None:
             clock = OrderClock()
@@ -131,8 +130,7 @@ def run_recorded(
     if joined is None and month is not None and month.doubt is not None:
         _LOG.warning("%s", month.doubt)
     store, before = session.store, _spent_before(session, joined)
-    recorded = store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined)
-    with session.warehouse.kept_open(), recorded as sweep_id:
+    with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
             return carry_out(
