@@ -220,7 +220,7 @@ def test_mistakes_have_the_place_of_their_argument_and_the_nearest_name(tmp_path
         "a.eval.yaml:5: tests[0].assertions[0].mode: expected one of 'any_order', 'in_order', 'exact', 'superset' or "
         "'subset', got 'inorder'; did you mean 'in_order'?",
         "a.eval.yaml:6: tests[0].assertions[1].command: required; write 'command' instead of 'comand'",
-        "a.eval.yaml:7: tests[0].assertions[2].max_total: expected a whole number, got 'many'",
+        "a.eval.yaml:7: tests[0].assertions[2].max_total: expected a number, got 'many'",
     ]
 
 
