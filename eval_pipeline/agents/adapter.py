@@ -119,6 +119,13 @@ class Agent:
         """Return that the program is not on PATH here; None where it is, or is a file."""
         return self._command.missing_program()
 
+    def missing_login(self) -> str | None:
+        """Return that sessions would have no key and no login here, and the cure; None where they may have one."""
+        if any(self._runner.settings.get(name) for name in _MAY_LOG_IN):
+            return None
+        problem = self._session_environment.login_problem()
+        return f"{problem}; set a key, or log in" if problem is not None else None
+
     def hidden_folder(self) -> str | None:
         """Return that sessions work in a folder which the sandbox of the CLI hides; None where it does not."""
         words, folder = self.equivalent(self._runner).settings["command"], sessions_path()
@@ -167,10 +174,9 @@ class Agent:
             raise TargetFailure(TARGET_CRASH, problem, closes_runner=True)
         self._warn_of_hidden_folder()
         self._version = program_version(found) if not self._runner.settings.get("wrap") else None
-        knows = any(self._runner.settings.get(name) for name in _MAY_LOG_IN)
-        no_login = None if knows else self._session_environment.login_problem()
+        no_login = self.missing_login()
         if no_login is not None:
-            raise TargetFailure(AUTHENTICATION, f"{no_login}; set a key, or log in", closes_runner=True)
+            raise TargetFailure(AUTHENTICATION, no_login, closes_runner=True)
 
     def _warn_of_hidden_folder(self) -> None:
         problem = self.hidden_folder() if not self._warned else None

@@ -1,4 +1,4 @@
-"""Programs that runners are to start and that are not on this machine: said before a sweep, not by its first case."""
+"""Programs and logins that runners need and that are not on this machine: said before a sweep."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 
 
 def missing_programs(session: ProjectSession, plans: Iterable[SweepPlan]) -> Iterator[str]:
-    """Yield warnings for runners with something to execute: no program on PATH, sessions that its sandbox hides."""
+    """Yield warnings for runners with something to execute: no program on PATH, no login, sessions that its sandbox
+    hides."""
     runners = {plan.pair.runner: plan.pair for plan in plans if plan.counts.executed}
     for name, pair in runners.items():
         runner = session.runner_of(pair)
         adapter = ADAPTERS.get(runner.adapter)(runner)
-        if (problem := _answer(adapter, "missing_program")) is not None:
-            yield f"runner '{name}' cannot be started here: {problem}"
+        for method in ("missing_program", "missing_login"):
+            if (problem := _answer(adapter, method)) is not None:
+                yield f"runner '{name}' cannot be started here: {problem}"
         if (problem := _answer(adapter, "hidden_folder")) is not None:
             yield f"runner '{name}': {problem}"
 

@@ -240,6 +240,26 @@ def test_plan_names_the_program_on_path_that_is_nearly_the_missing_one(
     assert "there is no program 'codex-ofus' on PATH; did you mean 'codex-of-us'?" in planned.err
 
 
+@pytest.mark.parametrize("key", ["", "sk-something"])
+def test_plan_warns_of_agents_that_have_no_key_and_no_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    project = make_cli_project(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "codex").touch(mode=0o755)
+    environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "CODEX_", "AZURE_OPENAI_"))]:
+        monkeypatch.delenv(name)
+    for name, value in (environment | ({"OPENAI_API_KEY": key} if key else {})).items():
+        monkeypatch.setenv(name, value)
+    (project.root / "runners.yaml").write_text("runners: [{name: a, adapter: agent, agent: codex}]")
+
+    planned = " ".join(project("plan", "--runner", "a").err.split())
+
+    assert ("runner 'a' cannot be started here: no key and no login: none of OPENAI_*" in planned) is (not key)
+    assert ("set a key, or log in" in planned) is (not key)
+
+
 @pytest.mark.parametrize(("access", "warned"), [("workspace", True), ("full", False)])
 def test_plan_warns_of_sessions_that_the_sandbox_of_codex_hides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: str, warned: bool

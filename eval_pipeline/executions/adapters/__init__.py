@@ -63,16 +63,16 @@ class Adapter(Protocol):
     fields of a runner of this adapter beside those of every runner; others are refused. `retries_timeouts` is whether a
     timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
 
-    An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a
-    reported cost is free, False when no cost is ever reported. Without it, that turns out when the target answers.
-    It may have `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name
-    (imported modules, versions of programs), and `reads`, the names of the fields of a case, beyond its input, that
-    the target receives; and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases
-    answer. Both are part of a plan's identity. `missing_program()` names what it cannot start here, in a sentence;
-    `hidden_folder()` what of its folders a sandbox hides; `folder_without_workspace(runner)` is the folder in which
-    a coding agent works for a case without a workspace, if nobody named it. One whose
-    `keeps_time` is true ends a call by its `timeout_s` itself. One whose `keeps_state` is true remembers earlier
-    turns by itself: its conversation begins anew after the process was killed.
+    An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a reported
+    cost is free, False when no cost is ever reported. Without it, that turns out when the target answers. It may have
+    `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name (imported modules,
+    versions of programs), and `reads`, the names of the fields of a case, beyond its input, that the target receives;
+    and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases answer. Both are part of a
+    plan's identity. `missing_program()` names what it cannot start here, in a sentence, `missing_login()` why its
+    provider would refuse it, `hidden_folder()` what of its folders a sandbox hides; `folder_without_workspace(runner)`
+    is the folder in which a coding agent works for a case without a workspace, if nobody named it. One whose
+    `keeps_time` is true ends a call by its `timeout_s` itself. One whose `keeps_state` is true remembers earlier turns
+    by itself: its conversation begins anew after the process was killed.
     """
 
     version: ClassVar[str]
