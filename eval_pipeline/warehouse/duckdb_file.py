@@ -1,8 +1,9 @@
 """A warehouse in a DuckDB file: short locked transactions on the pipeline's own file, a published copy for readers.
 
-DuckDB allows one writing process or several readers per file. Only the pipeline opens `warehouse.duckdb`, for one
-transaction at a time and under an inter-process lock. Analysts read `results.duckdb`, a copy that replaces the previous
-one by a rename: an open connection keeps reading the file that it opened.
+DuckDB allows one writing process or several readers per file. Only the pipeline opens `warehouse.duckdb`, under an
+inter-process lock: for one transaction, or for those of a sweep as long as no other process waits (`kept_open.py`).
+Analysts read `results.duckdb`, a copy that replaces the previous one by a rename: an open connection keeps reading the
+file that it opened.
 """
 
 from __future__ import annotations
