@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from eval_pipeline.errors import UnknownName
+from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.identity import ContentOf, PlanIdentity, PlayedBy, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.sampling import CaseSample, difficulty_of
@@ -142,9 +142,9 @@ def check_case_ids(suites: Sequence[Suite], ids: Iterable[str]) -> None:
 
 
 def check_tags(suites: Iterable[Suite], tags: Iterable[str]) -> None:
-    """Raise UnknownName for a tag that no case has."""
+    """Raise InputError for a tag that no case has."""
     requested = sorted(tags)
     known = {tag for suite in suites for case in suite.cases for tag in case.tags} if requested else set()
     for tag in requested:
         if tag not in known:
-            raise UnknownName("tag", tag, known)
+            raise InputError(f"no case matches the selection: {UnknownName('tag', tag, known)}")
