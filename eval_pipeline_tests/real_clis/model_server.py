@@ -44,6 +44,7 @@ SCENARIOS: Mapping[str, Sequence[Action]] = {
         Action("write", {"path": "out.txt", "content": "alpha\nbeta\n"}),
         Action("edit", {"path": "notes.txt", "old": "line two", "new": "line TWO"}),
     ),
+    "big": (Action("shell", {"command": "seq 1 60000"}),),
     "skill": (Action("skill", {"name": "demo-skill"}),),
     "tool_hang": (Action("shell", {"command": "echo before-sleep; sleep 987"}),),
 }

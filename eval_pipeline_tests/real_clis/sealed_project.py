@@ -30,6 +30,7 @@ CASES = {
     "files": "Please do the task. [[script:files]]",
     "skill": "Run the demo. [[script:skill]]",
     "fail": "Please try. [[script:fail]]",
+    "big": "Please count. [[script:big]]",
     "env": "What do you see? [[script:env]]",
 }
 

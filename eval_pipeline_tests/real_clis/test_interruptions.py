@@ -12,7 +12,7 @@ import pytest
 from eval_pipeline_tests.forks import run_command, start_command
 from eval_pipeline_tests.real_clis.installed import installed, left_running
 from eval_pipeline_tests.real_clis.model_server import scripted_model
-from eval_pipeline_tests.real_clis.sealed_project import SealedProject, sealed_project
+from eval_pipeline_tests.real_clis.sealed_project import CASES, SealedProject, sealed_project
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
 _WITHIN_S = 20.0
@@ -43,7 +43,7 @@ def test_a_run_that_is_ended_leaves_no_process_and_loses_no_execution(
 
     assert again.returncode == 0, again.stderr
     rows = sealed.project.ask("SELECT case_id, execution_id FROM current_verdicts WHERE status = 'passed'")
-    assert len(rows) == 6
+    assert len(rows) == len(CASES)
     assert before <= {execution for _, execution in rows}
 
 

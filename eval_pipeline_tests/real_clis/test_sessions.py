@@ -31,7 +31,7 @@ RUNS = {
 }
 """The suites of a CLI and the runner of each, by what is behind the CLI's name."""
 
-CALLS = {"plain": 1, "dash": 1, "env": 2, "fail": 3, "files": 5, "skill": 2}
+CALLS = {"plain": 1, "dash": 1, "big": 2, "env": 2, "fail": 3, "files": 5, "skill": 2}
 """The cases of the first suite, and how many answers of the model each takes."""
 
 SCENARIO_OF = {"dash": "plain"}
