@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.sweeps.deletion import delete_stored
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.selections import read_results, select
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 from eval_pipeline_tests.sweeps.test_boards import ANY_TEXT, TEXTS, board, only, retired, store_suites
 from eval_pipeline_tests.thoroughness import part_or_all
@@ -238,6 +239,17 @@ def computed_anew(folder: ProjectFolder) -> pl.DataFrame:
     return standings(folder)
 
 
+def compared(folder: ProjectFolder, suite: str, runners: Collection[str]) -> dict[str, tuple[int, float | None]]:
+    """What comparisons read of these runners: how many cases are graded, and the pass rate."""
+    folder.session().warehouse.publish()
+    with folder.session().warehouse.published() as connection:
+        frame = read_results(connection, select(connection, "standing")).frame.filter(pl.col("status") != "error")
+    answers = {runner: frame.filter(suite=suite, runner=runner)["status"].to_list() for runner in runners}
+    return {
+        runner: (len(own), round(own.count("passed") / len(own), 9) if own else None) for runner, own in answers.items()
+    }
+
+
 def check_history(history: list[tuple[Any, ...]]) -> None:
     with TemporaryDirectory() as root:
         folder = make_project(Path(root) / "project")
@@ -249,7 +261,9 @@ def check_history(history: list[tuple[Any, ...]]) -> None:
             stored = standings(folder)  # the next one takes what did not change from it
 
         assert stored.equals(computed_anew(folder))
-        assert shown(board(folder)) == now.reference.board()
+        expected = now.reference.board()
+        assert shown(board(folder)) == expected
+        assert compared(folder, now.name, expected) == {runner: (row[2], row[4]) for runner, row in expected.items()}
 
 
 CHECKED = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
