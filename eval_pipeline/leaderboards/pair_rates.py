@@ -28,16 +28,16 @@ class PairRates:
 
     def add(self, record: ResultRow) -> None:
         """Count a plan."""
-        verdict = record.verdict
+        status, score = record.counted or (record.verdict.status, record.verdict.score)
         self.planned += 1
         self.costs.append(record.report.usage.cost_usd if record.report is not None else None)
-        if not verdict.status.graded:
+        if not status.graded:
             return
         self.graded += 1
-        self.passed += verdict.status.as_expected
-        self._passed.setdefault(record.case_id, []).append(verdict.status.as_expected)
-        if verdict.score is not None:
-            self._scores.setdefault(record.case_id, []).append(verdict.score)
+        self.passed += status.as_expected
+        self._passed.setdefault(record.case_id, []).append(status.as_expected)
+        if score is not None:
+            self._scores.setdefault(record.case_id, []).append(score)
         self._clusters[record.case_id] = record.conversation_id or record.case_id
         self._weights[record.case_id] = record.weight if record.weight is not None else 1.0
 

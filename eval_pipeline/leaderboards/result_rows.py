@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Score, Verdict
+from eval_pipeline.scores.model import Score, Status, Verdict
 
 JsonMap = Mapping[str, Any]
 
@@ -20,7 +20,8 @@ class ResultRow:
     `report` is None when the target never ran. `input` and `expected_output` are messages
     as the suite specifies them; `hooks` is the output of the workspace's hooks, by name; `workspace_path` is the
     folder of its workspace if that still exists. `retry_of` is the first answer to the plan where that did not pass and
-    the target was called again. `weight` is how much the case counts in rates and means; None: as much as every other.
+    the target was called again; `counted` is then what rates count, status and score of the first graded answer.
+    `weight` is how much the case counts in rates and means; None: as much as every other.
     `strategy` is how the case's repetitions become one result. Times are UTC; unknown is None.
     """
 
@@ -44,6 +45,7 @@ class ResultRow:
     attempts: int | None = None
     answered_by: str | None = None
     retry_of: str | None = None
+    counted: tuple[Status, float | None] | None = None
     input: Sequence[JsonMap] = ()
     expected_output: Sequence[JsonMap] = ()
     criteria: str | None = None

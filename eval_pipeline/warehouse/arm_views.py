@@ -69,7 +69,7 @@ _DIFFERENCES = f"""
         FROM current_pairs c JOIN runners r USING (runner, runner_revision) WHERE r.arm_of IS NOT NULL),
     by_case AS (
         SELECT v.suite, v.runner, v.case_id, {", ".join(f"{sql} AS {name}" for name, sql in _MEASURES.items())}
-        FROM current_verdicts v LEFT JOIN session_reports r USING (execution_id) GROUP BY ALL),
+        FROM first_verdicts v LEFT JOIN session_reports r USING (execution_id) GROUP BY ALL),
     long AS ({
     " UNION ALL ".join(
         f"SELECT suite, runner, case_id, '{name}' AS measure, {name}::DOUBLE AS value FROM by_case"

@@ -37,7 +37,7 @@ def _grouped(column: str, expression: str, joined: str = "") -> str:
                coalesce(max(w.weight), 1.0) AS weight,
                count(*) FILTER (v.status <> 'error') AS graded, avg({_PASSED}) AS pass_rate,
                avg(v.score) FILTER (v.status <> 'error') AS score
-        FROM current_verdicts v LEFT JOIN played p USING (execution_id)
+        FROM first_verdicts v LEFT JOIN played p USING (execution_id)
         LEFT JOIN weights w ON w.suite = v.suite AND w.runner = v.runner AND w.case_id = v.case_id {joined}
         GROUP BY ALL)
     SELECT suite, runner, simulator, {column}, count(*) AS cases, count(*) FILTER (graded > 0) AS graded_cases,
@@ -64,7 +64,7 @@ CASE_VIEWS: tuple[tuple[str, str, str], ...] = (
         "results_by_tag",
         "Current results by tag; a case with several tags counts for each.",
         _grouped("tag", "v.tag", "").replace(
-            "FROM current_verdicts v", "FROM (SELECT *, unnest(tags) AS tag FROM current_verdicts) v"
+            "FROM first_verdicts v", "FROM (SELECT *, unnest(tags) AS tag FROM first_verdicts) v"
         ),
     ),
     (

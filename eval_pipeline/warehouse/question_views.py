@@ -54,7 +54,7 @@ def _known_sum(column: str) -> str:
 
 
 _BY_CASE = f"""
-    SELECT suite, runner, case_id, avg({_PASSED}) AS pass_rate FROM current_verdicts
+    SELECT suite, runner, case_id, avg({_PASSED}) AS pass_rate FROM first_verdicts
     GROUP BY suite, runner, case_id HAVING avg({_PASSED}) IS NOT NULL"""
 _MEASURED = f"""
     SELECT suite, runner, pass_rate, cost_per_plan_usd, latency_p50_ms FROM (
@@ -68,7 +68,7 @@ _DIFFERENCES = f"""
     rates AS (
         SELECT suite, runner, case_id, count(*) AS answers, avg(({_OK})::INTEGER) AS rate,
                var_samp(({_OK})::INTEGER) AS noise
-        FROM current_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
+        FROM first_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
     differences AS (
         SELECT a.suite, var_samp(a.rate - b.rate) AS together, avg(a.noise + b.noise) AS within,
                avg(a.noise / a.answers + b.noise / b.answers) AS noise
@@ -265,7 +265,7 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         """
     WITH by_case AS (
         SELECT suite, runner, case_id, count(score) AS n, avg(score) AS middle, var_pop(score) * count(score) AS within
-        FROM current_verdicts WHERE score IS NOT NULL GROUP BY suite, runner, case_id),
+        FROM first_verdicts WHERE score IS NOT NULL GROUP BY suite, runner, case_id),
     sums AS (
         SELECT suite, runner, count(*) AS cases, sum(n) AS answers, sum(n * n) AS squares, sum(within) AS within,
                sum(n * middle) / sum(n) AS grand, sum(n * middle * middle) AS between_raw

@@ -13,10 +13,11 @@ import duckdb
 
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import SessionReport, Usage
-from eval_pipeline.scores.model import Score, SubScore, Verdict
+from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder, value_of
 from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.first_verdicts import FIRST_ANSWERS, FIRST_SCORE, FIRST_STATUS
 from eval_pipeline.warehouse.rows import LONG_TEXT
 from eval_pipeline.warehouse.selections import Selection, existing_columns, read_weights
 from eval_pipeline.warehouse.store import Connection
@@ -118,13 +119,28 @@ def _records_of(connection: Connection, selection: Selection, layout: Layout) ->
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
     names = [column[0] for column in chosen.description or ()]
     decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners", "suites")))
-    weights = read_weights(connection, selection)
+    weights, counted = read_weights(connection, selection), _counted(connection, selection)
     while batch := chosen.fetchmany(BATCH):
         verdicts = [decode(row) for row in batch]
         for row in verdicts if weights else ():
             row["weight"] = weights.get((row["suite"], row["runner"], row["case_id"]))
+        for row in verdicts if counted else ():
+            row["counted"] = counted.get(row["execution_id"])
         yield from _records(connection, selection, layout, verdicts)
     chosen.close()
+
+
+def _counted(connection: Connection, selection: Selection) -> dict[str, tuple[Status, float | None]]:
+    """Return what counts in rates of the selected plans that were executed again, by execution."""
+    if "retry_of" not in existing_columns(connection, "target_executions"):
+        return {}  # results of an older version
+    retried = f"SELECT 1 FROM target_executions t WHERE retry_of IS NOT NULL AND {selection.within('t')} LIMIT 1"
+    if connection.execute(retried, selection.names).fetchone() is None:
+        return {}
+    columns = f"v.execution_id, {FIRST_STATUS}, {FIRST_SCORE}"
+    query = selection.query(columns, f"JOIN ({FIRST_ANSWERS}) f USING (verdict_id)")
+    stored = connection.execute(query, selection.values).fetchall()
+    return {execution_id: (Status(status), score) for execution_id, status, score in stored}
 
 
 def _existing(connection: Connection, table: str, names: frozenset[str]) -> list[tuple[str, str]]:

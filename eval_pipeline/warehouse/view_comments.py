@@ -11,6 +11,7 @@ from eval_pipeline.warehouse.tables import BY_NAME
 _SOURCES: Mapping[str, str] = {
     "current_pairs": "sweep_pairs",
     "current_verdicts": "verdicts",
+    "first_verdicts": "verdicts",
     "current_executions": "target_executions",
     "current_scores": "evaluator_scores",
     "leaderboard": "leaderboards",

@@ -14,6 +14,7 @@ from eval_pipeline.warehouse.arm_views import ARM_VIEWS
 from eval_pipeline.warehouse.case_views import CASE_VIEWS
 from eval_pipeline.warehouse.conversation_views import CONVERSATION_VIEWS
 from eval_pipeline.warehouse.drift_tables import JUDGE_DRIFT
+from eval_pipeline.warehouse.first_verdicts import FIRST_VERDICTS
 from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.people_tables import PEOPLE_VIEWS
 from eval_pipeline.warehouse.question_views import QUESTION_VIEWS
@@ -69,6 +70,11 @@ VIEWS: tuple[View, ...] = (
         FROM verdicts v
         JOIN current_pairs c USING (suite, runner, suite_revision, runner_revision)) v
     WHERE newest = 1""",
+    ),
+    View(
+        "first_verdicts",
+        "The current verdicts with status and score of the first graded answer of each plan, which rates are of.",
+        FIRST_VERDICTS,
     ),
     View(
         "current_executions",
@@ -137,7 +143,7 @@ VIEWS: tuple[View, ...] = (
            avg(CASE WHEN status IN ('passed', 'expected-failed') THEN 1.0
                     WHEN status <> 'error' THEN 0.0 END) AS pass_rate,
            avg(score) AS mean_score, list(DISTINCT status ORDER BY status) AS statuses
-    FROM current_verdicts GROUP BY ALL ORDER BY suite, case_id, runner""",
+    FROM first_verdicts GROUP BY ALL ORDER BY suite, case_id, runner""",
     ),
     View(
         "flaky_cases",

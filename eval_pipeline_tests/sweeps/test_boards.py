@@ -11,6 +11,7 @@ import pytest
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.comparisons import compare
+from eval_pipeline.leaderboards.pair_rates import PairRates
 from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.plan import plan_sweep
@@ -21,6 +22,8 @@ from eval_pipeline.warehouse.selections import read_attempts, read_results, sele
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
 TEXTS = {"pass": "2", "fail": "nothing", "crash": "crash"}
+RATES = ("case_matrix", "results_by_difficulty", "pareto_front")
+"""Views that have a pass rate of current answers."""
 ANY_TEXT = {"type": "regex", "value": "."}
 
 
@@ -127,7 +130,14 @@ def test_a_fair_coin_that_is_thrown_again_until_it_passes_is_still_fair(folder: 
 
     row = board(folder)["x"]
     newest = folder.ask("SELECT avg((status = 'passed')::INTEGER) FROM current_verdicts")[0][0]
+    in_views = [folder.ask(f"SELECT avg(pass_rate) FROM {view}")[0][0] for view in RATES]
+    rates = PairRates("sums", "x")
+    folder.session().warehouse.publish()
+    with folder.session().warehouse.published() as connection:
+        for record in read_records(connection, select(connection)):
+            rates.add(record)
     assert newest > 0.9
+    assert [*in_views, rates.pass_rate] == pytest.approx([row["pass_rate"]] * (len(RATES) + 1))
     assert row["answers"] > 150
     assert 0.4 < row["pass_rate"] < 0.6
     assert row["passed"] / row["graded"] == pytest.approx(row["pass_rate"])

@@ -14,6 +14,7 @@ _TABLES = """
 CREATE TABLE current_verdicts (
     suite VARCHAR, suite_revision VARCHAR, runner VARCHAR, case_id VARCHAR, execution_id VARCHAR, tags VARCHAR[],
     status VARCHAR, score DOUBLE);
+CREATE VIEW first_verdicts AS FROM current_verdicts;
 CREATE TABLE verdicts (
     suite VARCHAR, suite_revision VARCHAR, runner VARCHAR, runner_revision VARCHAR, case_id VARCHAR,
     repetition INTEGER, execution_id VARCHAR, status VARCHAR, score DOUBLE, decided_at INTEGER, verdict_id INTEGER);
