@@ -1,10 +1,12 @@
-"""`dagster dev` and `dagster-webserver` with the request guard in front of the UI; a program of its own.
+"""`dagster dev`, `dagster-webserver` with the request guard in front of the UI, and the daemon; a program of its own.
 
 Dagster offers no place for a layer of ours, so two names in its modules are replaced: the one by which `dagster dev`
-starts the web server, and the one by which the web server makes its application.
+starts the web server and the daemon, and the one by which the web server makes its application. Both of them store what
+runs plan in few transactions.
 
     python -m eval_pipeline.cli.dev_services dagster dev …
     python -m eval_pipeline.cli.dev_services webserver …       (started by the first)
+    python -m eval_pipeline.cli.dev_services daemon run …      (started by the first)
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ ALLOWED_HOSTS_VARIABLE = "EVAL_PIPELINE_UI_ALLOWED_HOSTS"
 """Hosts that the user allows, separated by commas."""
 
 MODULE = "eval_pipeline.cli.dev_services"
-WEBSERVER_COMMAND = ("-m", "dagster_webserver")
+PROGRAMS = {"dagster_webserver": "webserver", "dagster._daemon": "daemon"}
+"""What `dagster dev` starts as a module, by our name of it."""
 
 
 def run_dagster(arguments: Sequence[str]) -> None:
-    """Run a command of `dagster`; the web server that it starts is the guarded one."""
+    """Run a command of `dagster`; the web server that it starts is the guarded one, and the daemon ours."""
     dagster: Any = import_module("dagster._cli")
     dev: Any = import_module("dagster._cli.dev")
     start = dev.open_ipc_subprocess
@@ -35,19 +38,34 @@ def run_dagster(arguments: Sequence[str]) -> None:
 
 
 def guarded_command(command: Sequence[str]) -> list[str]:
-    """Return the command of a process, that of the web server replaced."""
+    """Return the command of a process, that of the web server and that of the daemon replaced."""
     program, *rest = command
-    if tuple(rest[:2]) != WEBSERVER_COMMAND:
+    if rest[:1] != ["-m"] or rest[1] not in PROGRAMS:
         return list(command)
-    return [program, "-m", MODULE, "webserver", *rest[2:]]
+    return [program, "-m", MODULE, PROGRAMS[rest[1]], *rest[2:]]
 
 
 def run_webserver(arguments: Sequence[str]) -> None:
     """Run `dagster-webserver` with the request guard in front."""
+    _store_plans_together()
     cli: Any = import_module("dagster_webserver.cli")
     cli.create_app_from_workspace_process_context = _guarded(cli.create_app_from_workspace_process_context)
     sys.argv[1:] = list(arguments)
     cli.main()
+
+
+def run_daemon(arguments: Sequence[str]) -> None:
+    """Run `dagster-daemon`."""
+    _store_plans_together()
+    cli: Any = import_module("dagster._daemon.cli")
+    sys.argv[1:] = list(arguments)
+    cli.main()
+
+
+def _store_plans_together() -> None:
+    from eval_pipeline.orchestration.event_batches import store_plans_together  # noqa: PLC0415 — imports Dagster
+
+    store_plans_together()
 
 
 def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +78,7 @@ def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def main() -> None:
     """Run the program that the first argument names."""
-    programs = {"dagster": run_dagster, "webserver": run_webserver}
+    programs = {"dagster": run_dagster, "webserver": run_webserver, "daemon": run_daemon}
     programs[sys.argv[1]](sys.argv[2:])
 
 

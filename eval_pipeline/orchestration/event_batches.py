@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log import EventLogStorage, SqliteEventLogStorage
 
 from eval_pipeline.orchestration.light_event_log import LightEventLog
 from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage
+
+PLANNED_AT_ONCE = 200
+"""Events of what a run plans that are stored in one transaction."""
+
+
+def store_plans_together() -> None:
+    """Let this process, a daemon or a web server of Dagster, store what runs plan in few transactions from now on.
+
+    A run of 2,000 pairs begins with 8,000 such events; each on its own takes 10 ms, and together 1 ms.
+    """
+    SqliteEventLogStorage.store_event_batch = _store_together  # type: ignore[method-assign, assignment]
+    dg.DagsterInstance._get_event_batch_size = lambda self: PLANNED_AT_ONCE  # type: ignore[method-assign]
+
+
+def _store_together(stock: SqliteEventLogStorage, events: Sequence[EventLogEntry]) -> None:
+    light = PooledEventLogStorage(stock._base_dir)
+    try:
+        light.register_instance(stock._instance)
+        light.store_event_batch(events)
+    finally:
+        light.dispose()
 
 
 @contextmanager

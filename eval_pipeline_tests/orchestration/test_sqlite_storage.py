@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.orchestration import run_page
 from eval_pipeline.orchestration.checks import CONDITIONAL
-from eval_pipeline.orchestration.event_batches import events_together
+from eval_pipeline.orchestration.event_batches import events_together, store_plans_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
@@ -299,3 +299,40 @@ def without_run_status(tables: list[Any]) -> list[Any]:
         [row for row in rows if not any(value in left_out for value in row) and "PIPELINE" not in str(row[0])]
         for rows in tables
     ]
+
+
+def planned_by_a_server(home: Path) -> list[str]:
+    """The partitions that a server of Dagster stores as planned when it makes a run over three."""
+
+    @dg.asset(partitions_def=dg.StaticPartitionsDefinition(["a", "b", "c"]), backfill_policy=dg.BackfillPolicy())
+    def made() -> None: ...
+
+    job = dg.Definitions([made], jobs=[dg.define_asset_job("all_of_it", [made])]).resolve_job_def("all_of_it")
+    tags = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "c"}
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home))) as instance:
+        run = instance.create_run_for_job(job, tags=tags)
+        kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+        records = instance.get_records_for_run(run.run_id, of_type=kind).records
+        assert type(instance.event_log_storage) is SqliteEventLogStorage
+    return sorted(str(each.partition_key) for each in records)
+
+
+def test_servers_store_what_a_run_plans_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stock, batches = planned_by_a_server(tmp_path / "stock"), list[int]()
+    store = PooledEventLogStorage.store_event_batch
+
+    def noted(storage: PooledEventLogStorage, events: Sequence[EventLogEntry]) -> None:
+        batches.append(len(events))
+        store(storage, events)
+
+    monkeypatch.setattr(PooledEventLogStorage, "store_event_batch", noted)
+    for owner, name in ((SqliteEventLogStorage, "store_event_batch"), (dg.DagsterInstance, "_get_event_batch_size")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back at the end
+    store_plans_together()
+
+    ours = planned_by_a_server(tmp_path / "ours")
+
+    assert ours == stock == ["a", "b", "c"]
+    assert batches == [3]
