@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.formats.connexity.drafts import check_draft
 from eval_pipeline.formats.connexity.editing import CASE_FORMAT
 from eval_pipeline.suites.case_formats import DraftBrief
 from eval_pipeline.sweeps.drafting import Drafts, answered_items, write_drafts
 from eval_pipeline_tests.conformance.connexity_storage import check_import
-from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+from eval_pipeline_tests.conformance.row_outcomes import Record
+from eval_pipeline_tests.sweeps.sample_project import make_project
 
 JsonMap = Mapping[str, Any]
 PERSONA = "[Persona type]\na\n\n[Description]\nb\n\n[Behavioral instructions]\nc"
@@ -107,10 +108,14 @@ def check_assistant(data: JsonMap, folder: Path, record: Record) -> None:
         check_import({"input": row, "expected": {"overwritten": 1, "stored": stored}}, folder)
 
 
-def check_request(data: JsonMap, record: Record) -> None:
+def check_request(data: JsonMap, folder: Path, record: Record) -> None:
     """Check a row about a request that cannot be carried out."""
     if data["input"].get("llm") != "raises":
-        not_offered("an agent has one version here: that of its runners file")
+        version = str(data["input"]["agent_version"])
+        record("difference", "an agent has one version: that of its runners file")
+        with pytest.raises(UnknownName, match=version):
+            make_project(folder / "project").session().runner(version)
+        return
 
     def fail(prompt: str) -> str:
         raise InputError("runner 'm' did not answer: 500")
@@ -124,5 +129,5 @@ CHECKS: Mapping[str, Any] = {
     "generator.validate": lambda data, folder, record: check_rules(data, record),
     "generator.repair": lambda data, folder, record: check_repair(data),
     "generator.ai_agent": check_assistant,
-    "generator.api": lambda data, folder, record: check_request(data, record),
+    "generator.api": lambda data, folder, record: check_request(data, folder, record),
 }

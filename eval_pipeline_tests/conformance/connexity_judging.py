@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.reports.model import MessageEvent
-from eval_pipeline.scores.grader_client import FakeGraderClient
+from eval_pipeline.reports.model import MessageEvent, Usage
+from eval_pipeline.scores.grader_client import FakeGraderClient, GraderReply
 from eval_pipeline.scores.grading.judge_metrics import REGISTRY, resolve
 from eval_pipeline.scores.model import Score
+from eval_pipeline.suites.model import Message
 from eval_pipeline_tests.builders import an_evaluator
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations, Problem
 from eval_pipeline_tests.conformance.recorded_facts import Row
-from eval_pipeline_tests.conformance.row_outcomes import not_offered
 from eval_pipeline_tests.scores.fake_grader import graded
 from eval_pipeline_tests.scores.single_scores import a_report
 
 TALK = (MessageEvent(role="user", text="Hello"), MessageEvent(role="assistant", text="Good day"))
 POINTS: Mapping[str, Any] = {"justification": "j", "failure_code": None, "turns": []}
-OF_THE_CALL = frozenset({"judge_model", "judge_provider", "judge_latency_ms", "judge_token_usage", "raw_judge_output"})
-"""What the reference stores with a verdict and we with the call of the grader."""
+PROVIDER = "judge_provider"
+"""What the reference stores with a verdict and we do not: a runner's wire is its provider."""
 
 
-def judged(reply: str | None, *, said: bool = True, **config: Any) -> Score:
+@dataclass(slots=True)
+class MeteredClient(FakeGraderClient):
+    """Replies by script, each with the model, tokens and time of a row."""
+
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    async def complete(self, messages: Sequence[Message], **options: Any) -> GraderReply:
+        reply = await FakeGraderClient.complete(self, messages, **options)
+        tokens = self.meta.get("usage") or {}
+        usage = Usage(input_tokens=tokens.get("prompt_tokens"), output_tokens=tokens.get("completion_tokens"))
+        return replace(reply, model=self.meta.get("model"), duration_ms=self.meta.get("latency_ms"), usage=usage)
+
+
+def judged(reply: str | None, *, said: bool = True, meta: Mapping[str, Any] | None = None, **config: Any) -> Score:
     """The score of a judge whose model replies so, always; None: its call fails."""
-    client = FakeGraderClient([reply] * 9 if reply is not None else [])
+    client = MeteredClient([reply] * 9 if reply is not None else [], meta=meta or {})
     report = a_report("Good day" if said else None, events=TALK if said else ())
     return graded(an_evaluator("judge", **config), report, client=client)
 
@@ -53,6 +67,7 @@ def observe(row: Row) -> Observations:
         "reason": score.reason,
         "metrics": _metrics(score),
         "outcomes": _outcomes(score),
+        "call": _call(score),
     }
     return {AS_WRITTEN: Observation(values=values)}
 
@@ -63,8 +78,6 @@ def check(row: Row, observation: Observation) -> None:
     if row.kind in _FACTS:
         assert {name: observation.values[name] for name in expected} == expected
         return
-    if not set(expected) - OF_THE_CALL:
-        not_offered("model, tokens, time and reply of a judge are columns of grader calls, not of its verdict")
     assert "$raises" not in expected or observation.errors
     check_values(observation, expected)
 
@@ -80,7 +93,20 @@ def _verdict(given: Mapping[str, Any]) -> Score:
     config = _config(given)
     if has_unclear_verdicts(given):
         config["pass_when"] = "outcomes"
-    return judged(_reply(given), said=given.get("transcript_turns") != 0, **config)
+    meta = given.get("judge_llm_response_meta")
+    return judged(_reply(given), said=given.get("transcript_turns") != 0, meta=meta, **config)
+
+
+def _call(score: Score) -> dict[str, Any]:
+    """What is stored of a judge's call, by the names of the reference."""
+    used = score.details.get("usage") or {}
+    tokens = {"prompt_tokens": used.get("input_tokens"), "completion_tokens": used.get("output_tokens")}
+    return {
+        "judge_model": score.details.get("model"),
+        "judge_latency_ms": score.details.get("duration_ms"),
+        "judge_token_usage": {**tokens, "total_tokens": sum(value or 0 for value in tokens.values())},
+        "raw_judge_output": score.details.get("reply"),
+    }
 
 
 def _pass_rule(given: Mapping[str, Any]) -> Score:
@@ -193,8 +219,8 @@ _TESTS: Mapping[str, Any] = {
 
 def _check_by_name(values: Mapping[str, Any], expected: Mapping[str, Mapping[str, Any]]) -> None:
     for name, fields in expected.items():
-        for field, value in fields.items():
-            assert_value(values["metrics"][name][{"score": "points", "is_binary": "binary"}.get(field, field)], value)
+        for key, value in fields.items():
+            assert_value(values["metrics"][name][{"score": "points", "is_binary": "binary"}.get(key, key)], value)
 
 
 def _check_scores(values: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -219,4 +245,10 @@ _VALUES: Mapping[str, Any] = {
     "summary": lambda values, expected: assert_value(values["reason"], expected),
     "summary_mentions": _check_summary,
     "outcomes": lambda values, expected: assert_value(values["outcomes"], expected or []),
+    "judge_model": lambda values, expected: assert_value(values["call"]["judge_model"], expected),
+    "judge_latency_ms": lambda values, expected: assert_value(values["call"]["judge_latency_ms"], expected),
+    "judge_token_usage": lambda values, expected: assert_value(
+        {name: values["call"]["judge_token_usage"][name] for name in expected}, expected
+    ),
+    "raw_judge_output": lambda values, expected: assert_value(values["call"]["raw_judge_output"], expected),
 }

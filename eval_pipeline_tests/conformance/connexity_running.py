@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions.adapters.endpoint import Endpoint
 from eval_pipeline.executions.simulated_user import NOTHING_KNOWN
 from eval_pipeline.suites.load import load_suite
+from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.conformance.row_outcomes import Record
 from eval_pipeline_tests.local_server import Answer, Received, Reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
@@ -349,6 +351,20 @@ def check_contract(data: Mapping[str, Any], folder: Path, record: Record) -> Non
     assert failure is None
     for name, column in (("model", "model"), ("usage", "input_tokens")):
         assert name not in expected or held.one(f"SELECT {column} FROM session_reports") == expected[name]
+
+
+def check_address(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about an agent's address: one that is none is refused, and one that answers wrongly is told."""
+    given, expected = data["input"], data["expected"]
+    if "$raises" in expected:
+        with pytest.raises(InputError, match=expected["message_contains"]):
+            Endpoint(a_runner(adapter="endpoint", settings=given))
+        return
+    reply = json_reply(given.get("body", {}), given["http"])
+    held = hold(folder, *_case({"opening": "hi", "max_turns": 1}, data["generations"][-1]), reply)
+    ((error,),) = held.project.ask("SELECT error FROM target_executions")
+    assert (error is None) is expected["ok"]
+    assert expected.get("message", {}).get("$contains", "") in (error or "")
 
 
 def check_run(data: Mapping[str, Any], folder: Path, record: Record) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +19,7 @@ from eval_pipeline.executions.adapters.chat import Chat
 from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.executions.runners import load_runners
 from eval_pipeline.executions.tool_sets import PREDEFINED, as_sent, declared_tools
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import ToolResultEvent
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.load import load_suite
@@ -27,9 +30,33 @@ from eval_pipeline_tests.conformance.row_outcomes import Record, not_recorded
 from eval_pipeline_tests.local_server import Reply, chat_reply, in_turn, serve
 
 Calls = Sequence[tuple[str, str]]
+NO_SOURCE = "source within a file is refused: a tool names a function of a module"
 OWN_WORDS = "the words of results and errors are ours"
 UNASKED = "a tool without a mode has the mocks of the case; nothing is simulated unless it is asked for"
 BY_VALUE = "mocks compare values, as the page has it; `match: keys` compares names only"
+
+
+def _row(*mocks: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tool": "t", "mock_responses": list(mocks), **more}
+
+
+DESCRIBED: Mapping[str, Mapping[str, Any]] = {
+    "two expected_tool_calls rows for one tool share one queue in order": {
+        "expected_tool_calls": [_row({"response": {"n": 1}}), _row({"response": {"n": 2}})],
+        "calls": [["t", {}], ["t", {}]],
+    },
+    "out-of-order match removes only the matched entry": {
+        "expected_tool_calls": [
+            _row(*({"expected_params": {"k": number}, "response": {"n": number}} for number in (1, 2)))
+        ],
+        "calls": [["t", {"k": 2}], ["t", {"k": 2}], ["t", {"k": 1}]],
+    },
+    "expected_params on the call row (not the mock) do not restrict matching": {
+        "expected_tool_calls": [_row({"response": {"n": 1}}, expected_params={"k": 1})],
+        "calls": [["t", {"k": 2}]],
+    },
+}
+"""Rows that describe their calls in words, by these words."""
 
 
 def declared(*names: str, **more: Any) -> list[dict[str, Any]]:
@@ -53,16 +80,20 @@ def results_of(
     mocks: Sequence[ToolMock],
     tools: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Any] | None = None,
+    *,
+    folder: Path = Path(),
+    context: Mapping[str, Any] | None = None,
 ) -> list[Any]:
     """What a model that makes these calls is told, each result read as JSON. `settings` are further ones of the
-    runner."""
+    runner in `folder`; `context` is what the user knows."""
     with serve(in_turn(calling(calls), chat_reply("done"))) as server:
         chat = {"base_url": server.url + "/v1", "model": "m", "tools": list(tools), **(settings or {})}
-        adapter = Chat(a_runner(adapter="chat", settings=chat))
+        adapter = Chat(a_runner(adapter="chat", settings=chat, folder=folder, isolation="in-process"))
+        call = replace(a_call(Path("files"), a_plan(a_case(mocks=tuple(mocks)))), turn=1, context=context)
 
         async def main() -> RawExecution:
             try:
-                return await adapter.execute(replace(a_call(Path("files"), a_plan(a_case(mocks=tuple(mocks)))), turn=1))
+                return await adapter.execute(call)
             finally:
                 await adapter.close()
 
@@ -75,7 +106,7 @@ def check_mocks(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     """Check a row about which canned answer a call gets."""
     given, expected = data["input"], data["expected"]
     if "note" in given and "calls" not in given:
-        not_recorded("its calls: they are described only")
+        given = DESCRIBED[given["note"]] if given["note"] in DESCRIBED else not_recorded("its calls")
     if "expected_params" in given:
         _check_match(data, record)
         return
@@ -229,6 +260,36 @@ def _check_variables(given: Mapping[str, Any], expected: Mapping[str, Any], fold
     assert (sent["url"], sent["headers"]) == (expected["request_url"], expected["request_headers"])
 
 
+def check_source(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about a tool's source: refused within a file, and carried out as a function of a module."""
+    record("difference", NO_SOURCE)
+    given, expected = data["input"], data["expected"]
+    with pytest.raises(InputError, match="source within a file"):
+        declared_tools(declared("t", implementation={"type": "python", "code": given["impl"]}))
+    module = f"source_{data['area'].replace('.', '_')}_{fingerprint(given)[:12]}"
+    (folder / f"{module}.py").write_text(_source(given, expected.get("result") or {}))
+    tools = declared("t", implementation={"type": "python", "function": f"{module}:t"})
+    call = ("t", json.dumps(given.get("args", {})))
+    with patch.dict(os.environ, given.get("env", {})):
+        (result,) = results_of([call], [], tools, folder=folder, context=given.get("context.test_case_context", {}))
+    assert result == expected.get("result", {"imported": "os"})
+
+
+def _source(given: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """A module whose function `t` does what a row describes. Settings of a tool are constants of its module."""
+    name, *_ = [*result, "imported"]
+    read = re.search(r"(?P<from>args|config|test_case_context|secret)\W+(?P<name>\w+)\W*(?P<times>\d*)", given["impl"])
+    if read is None:
+        return f"import os\n\ndef t():\n    return {{{name!r}: os.__name__}}\n"
+    value = {
+        "args": f"arguments[{read['name']!r}] * {read['times'] or 1}",
+        "config": f"{given.get('context.config')!r}[{read['name']!r}]",
+        "test_case_context": f"context[{read['name']!r}]",
+        "secret": f"os.environ[{read['name']!r}]",
+    }[read["from"]]
+    return f"import os\n\ndef t(arguments, context):\n    return {{{name!r}: {value}}}\n"
+
+
 def check_definitions(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     """Check a row about how tools are declared."""
     given, expected = data["input"], data["expected"]
@@ -310,6 +371,7 @@ CHECKS = {
     "tools.synthetic": check_synthetic,
     "tools.webhook": check_webhook,
     "tools.definitions": check_definitions,
+    "tools.python_sandbox": check_source,
     "tools.predefined": check_predefined,
     "agent_simulator": check_agent,
 }

@@ -58,6 +58,7 @@ CHECKS: Mapping[str, Check] = {
     "user_simulator": running.check_user,
     "agent_contract": running.check_contract,
     "run.lifecycle": running.check_run,
+    "runtimes.custom_endpoint": lambda data, folder, record: running.check_address(data, folder),
     **baselines.CHECKS,
     **drafts.CHECKS,
     **usage.CHECKS,
@@ -75,9 +76,8 @@ WITHOUT_COUNTERPART = {
         "run.create", "run.events", "run.stream", "cli.errors", "cli.request",
         "cli.auth",
     ),
-    "runtimes of vendors": ("runtimes", "runtimes.validation", "runtimes.custom_endpoint"),
+    "runtimes of vendors": ("runtimes", "runtimes.validation"),
     "deployments": ("deploy.gate",),
-    "inline source of tools": ("tools.python_sandbox",),
 }  # fmt: skip
 _REASONS = {area: reason for reason, areas in WITHOUT_COUNTERPART.items() for area in areas}
 

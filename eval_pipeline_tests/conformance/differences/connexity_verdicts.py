@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eval_pipeline_tests.conformance.connexity_judging import (
-    OF_THE_CALL,
+    PROVIDER,
     check_values,
     has_no_weight,
     has_unclear_verdicts,
@@ -37,16 +37,12 @@ def _gives_no_score(row: Row, observations: Observations) -> None:
 
 
 def _of_the_call(row: Row) -> bool:
-    return (
-        _judges(row)
-        and not OF_THE_CALL.isdisjoint(row.data["expected"])
-        and not OF_THE_CALL.issuperset(row.data["expected"])
-    )
+    return _judges(row) and PROVIDER in row.data["expected"]
 
 
 def _has_the_rest(row: Row, observations: Observations) -> None:
     expected = row.data["expected"]
-    check_values(observations[AS_WRITTEN], {name: expected[name] for name in expected if name not in OF_THE_CALL})
+    check_values(observations[AS_WRITTEN], {name: expected[name] for name in expected if name != PROVIDER})
 
 
 def _has_the_key_as_well(row: Row, observations: Observations) -> None:
@@ -81,8 +77,8 @@ VERDICTS = (
         _gives_no_score,
     ),
     Difference(
-        "what is known of a judge's call is no part of its verdict",
-        "model, tokens, time and reply of a judge are columns of grader calls here, beside the verdict",
+        "the provider of a judge is the wire of its runner, and no part of its verdict",
+        "a provider is a name of the library of the reference; here a runner's wire is its provider",
         _of_the_call,
         _has_the_rest,
     ),
