@@ -73,18 +73,20 @@ class Retries:
         """Wait before the next attempt, and report why. Raises WarehouseError when it is not worth another."""
         if _is_conflict(error):
             self._conflicts += 1
-            self._wait(self._conflicts, self._conflicts > CONFLICTS, f"conflict of writers: {_text(error)}")
+            reason, until = f"conflict of writers: {_text(error)}", f"{CONFLICTS + 1} at most"
+            self._wait(self._conflicts, self._conflicts > CONFLICTS, reason, until)
             return
         self._losses += 1
         if self._lost_since is None:
             self._lost_since = self._clock()
-        self._wait(self._losses, self._clock() - self._lost_since > LOST_S, f"PostgreSQL is away: {_text(error)}")
+        reason, is_over = f"PostgreSQL is away: {_text(error)}", self._clock() - self._lost_since > LOST_S
+        self._wait(self._losses, is_over, reason, f"for {LOST_S / 60:g} minutes")
 
-    def _wait(self, count: int, is_over: bool, reason: str) -> None:
+    def _wait(self, count: int, is_over: bool, reason: str, until: str) -> None:
         if is_over:
             raise WarehouseError(f"the warehouse cannot be written or read ({count} attempts): {reason}") from None
         if count in (1, 5) or not count % 20:
-            _LOG.warning("the warehouse is tried again (attempt %d): %s", count + 1, reason)
+            _LOG.warning("the warehouse is tried again (attempt %d, %s): %s", count + 1, until, reason)
         longest = min(_LONGEST_S, 0.05 * 2.0 ** min(count, 10))
         self._sleep(longest * (0.5 + self._chance() / 2))
 

@@ -197,7 +197,7 @@ def test_a_sweep_waits_for_a_killed_server_and_makes_no_call_twice(server: Postg
         own.start(within_s=30.0)
         output = ended(sweep, one)
 
-        assert "the warehouse is tried again" in output
+        assert "the warehouse is tried again (attempt 2, for 5 minutes)" in output
         assert project.counted().total() == len(project.counted()) == project.plans
         check_rows(reader, project.plans)
         reader.close()
@@ -219,7 +219,7 @@ def test_a_network_that_drops_connections_loses_and_doubles_nothing(server: Post
         output = ended(sweep, one)
 
         assert proxy.dropped > 0
-        assert "the warehouse is tried again" in output
+        assert "the warehouse is tried again (attempt 2, for 5 minutes)" in output
         assert project.counted().total() == len(project.counted()) == project.plans
         check_rows(reader, project.plans)
         reader.close()
