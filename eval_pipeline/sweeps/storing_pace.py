@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-LEAST_S, MOST_S = 2.0, 30.0
+LEAST_S, MOST_S = 5.0, 30.0
 """How long a finished pair waits at least and at most in a shared warehouse; its journal is on disk meanwhile."""
 _TIMES = 8.0
 Finished = TypeVar("Finished")
