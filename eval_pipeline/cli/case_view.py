@@ -13,17 +13,18 @@ from rich.console import Console
 from rich.text import Text
 
 from eval_pipeline.cli.tables import print_line, print_one_line
+from eval_pipeline.executions.prompt import attachment_text, is_attachment
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import amount, counted, milliseconds, money
-from eval_pipeline.llm.messages import plain_text
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.reports.events import ErrorEvent, MessageEvent, RetryEvent, is_spoken
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.reports.tool_uses import ToolUse
-from eval_pipeline.scores.model import Score, Status, SubScore, at_least
+from eval_pipeline.scores.model import Score, Status, SubScore
+from eval_pipeline.suites.model import content_text
 from eval_pipeline.warehouse.case_details import CaseDetails
 
 MOST_LINES = 14
@@ -160,8 +161,9 @@ class _View:
 
     def _member(self, member: SubScore, threshold: float) -> None:
         grader = f" by {member.grader}" if member.grader and member.grader != member.name else ""
-        passed = None if member.value is None else at_least(member.value, threshold)
-        self._marked(passed, f"{member.name}{grader}  {amount(member.value, 3)}  {member.reason}", indent=6)
+        self._marked(
+            member.passed(threshold), f"{member.name}{grader}  {amount(member.value, 3)}  {member.reason}", indent=6
+        )
         self._grader(member.details, indent=8)
 
     def _grader(self, details: Mapping[str, Any], indent: int = 6) -> None:
@@ -226,11 +228,17 @@ def _cut(text: str, lines: int, characters: int) -> str:
 
 def _message(message: Mapping[str, Any]) -> str:
     content = message.get("content")
-    text = content if isinstance(content, str) else plain_text(content) if _has_parts(content) else _json(content)
+    text = content if isinstance(content, str) else _parts(content or ()) if _has_parts(content) else _json(content)
     calls = message.get("tool_calls") or ()
     parts = [text] if text else []
     parts += [f"calls {_json(call)}" for call in calls]
     return f"{message.get('role', 'message')}: " + "\n".join(parts)
+
+
+def _parts(content: Sequence[Any]) -> str:
+    """Return the texts of a message in their order, attached files with their paths."""
+    texts = (attachment_text(part, "inline") if is_attachment(part) else content_text([part]) for part in content)
+    return "\n".join(text for text in texts if text)
 
 
 def _has_parts(content: Any) -> bool:

@@ -84,7 +84,9 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
     left_out: list[str] = []
     if len(suites) > 1 and overall.height:
         counts = [str(count) for count in overall["suites"]]
-        left_out += _print_board(console, "overall (mean over the suites of each runner)", overall, ("suites", counts))
+        left_out += _print_board(
+            console, "overall (mean over the suites that these runners share)", overall, ("suites", counts)
+        )
     for suite in suites:
         left_out += _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
     for line in ranks_legend(standings):

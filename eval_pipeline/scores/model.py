@@ -71,6 +71,11 @@ class SubScore(NamedTuple):
     grader: str | None = None
     details: Mapping[str, Any] = NOTHING
 
+    def passed(self, mark: float) -> bool | None:
+        """Return whether it passes: by its own decision, else by reaching `mark`; None without a value."""
+        own = self.details.get("passes")
+        return None if self.value is None else own if isinstance(own, bool) else at_least(self.value, mark)
+
 
 class Outcome(NamedTuple):
     """The result of an evaluator: a value in [0, 1], or None without a result, and the reason.

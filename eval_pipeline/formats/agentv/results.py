@@ -14,7 +14,7 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.messages import known, output_messages, token_counts
 from eval_pipeline.reports.model import Usage
 from eval_pipeline.reports.moments import iso
-from eval_pipeline.scores.model import Score, Status, SubScore, at_least
+from eval_pipeline.scores.model import Score, Status, SubScore
 from eval_pipeline.scores.trace import summarize_trace, trace_json
 
 STATUSES = {
@@ -172,14 +172,13 @@ def _scores(score: Score, mark: float) -> Iterator[dict[str, Any]]:
 def _member(member: SubScore, mark: float) -> dict[str, Any]:
     """Return the row of a member; it passes by its own decision, else by the case's threshold."""
     details = dict(member.details)
-    own, nested = details.get("passes"), details.pop("members", None) or ()
-    passed = None if member.value is None else own if isinstance(own, bool) else at_least(member.value, mark)
+    nested = details.pop("members", None) or ()
     return known({
         "name": member.name,
         "type": member.type,
         "score": member.value if member.value is not None else 0,
         "weight": member.weight,
-        "verdict": _word(passed),
+        "verdict": _word(member.passed(mark)),
         "reasoning": member.reason,
         "target": member.grader,
         "details": details or None,

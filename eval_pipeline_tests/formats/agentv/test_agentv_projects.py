@@ -234,3 +234,29 @@ def test_a_workspace_has_all_of_its_errors(tmp_path: Path) -> None:
     assert (
         "a.eval.yaml:1: workspace.isolation: expected one of shared, per_test, per_case; got a text ('each')" in shown
     )
+
+
+SHOWN = """\
+    tests:
+      - id: a
+        input: [{role: user, content: [{type: text, value: Sum it up}, {type: file, value: notes.md}]}]
+        assertions:
+          - name: all
+            type: composite
+            aggregator: {type: threshold, threshold: 1}
+            assertions:
+              - name: half
+                type: composite
+                aggregator: {type: threshold, threshold: 0.5}
+                assertions: [{type: contains, value: Sum}, {type: contains, value: Product}]
+    """
+
+
+def test_a_case_is_shown_with_all_parts_of_its_messages_and_what_members_decided(tmp_path: Path) -> None:
+    project = an_agentv_project(tmp_path, {"a.eval.yaml": SHOWN, "notes.md": "one\n"})
+    project("run", "a.eval.yaml", "--quiet")
+
+    shown = project("show", "a/a").out
+
+    assert 'user: Sum it up\n  <file path="notes.md">\n  one\n  </file>\n' in shown
+    assert "✓ half  0.500  1 of 2 members pass; 0.5 required" in shown
