@@ -18,7 +18,6 @@ from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.component import EvalProject
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, pair_partitions, range_tags
-from eval_pipeline.orchestration.pruning import prune_runs
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline.orchestration.versions import report_inputs
@@ -209,9 +208,10 @@ def test_a_second_run_and_deleting_the_first_change_nothing_that_the_assets_of_p
         assert len(instance.fetch_observations(key("plans"), limit=9).records) == 1
         assert set(statuses(prefixed, instance).values()) == {"FRESH"}
 
-        deleted, _ = prune_runs(prefixed.data, prefixed.root, None, dry_run=False)
+        *_, first = instance.fetch_materializations(key("target_executions"), limit=9).records
+        instance.delete_run(first.run_id)
+        assert len(instance.fetch_materializations(key("target_executions"), limit=9).records) == 1
 
-        assert deleted == 1
         assert versions(instance) == before
         shown = statuses(prefixed, instance)
         assert {shown[name] for name in PAIR_ASSETS} == {"FRESH"}
