@@ -38,7 +38,7 @@ _CHOSEN = """
     ORDER BY c.suite, c.runner"""
 _TEXTS = ("cases", "clusters", "decision_keys")
 _NUMBERS = {
-    "planned": "USMALLINT", "graded": "USMALLINT", "answers": "USMALLINT", "passed": "USMALLINT",
+    "planned": "INTEGER", "graded": "INTEGER", "answers": "INTEGER", "passed": "INTEGER",
     "score_sums": "DOUBLE", "weights": "DOUBLE",
 }  # fmt: skip
 _UNREAD = ("score_squares", "plans", "case_count", "counts_id")
