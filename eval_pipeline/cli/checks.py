@@ -27,18 +27,19 @@ from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
-from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
+from eval_pipeline.parsing.source import show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.reports.normalize import check_format
+from eval_pipeline.scores.error_places import ErrorPlaces
 from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
 from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
 from eval_pipeline.suites.folder_suites import joined_by_folder
 from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite, named_files
-from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline.suites.names import with_unique_names
-from eval_pipeline.suites.review import evaluator_places, review
+from eval_pipeline.suites.review import review
 from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.named_pairs import unlimited_sweeps
 from eval_pipeline.sweeps.options import SweepOptions
@@ -334,7 +335,7 @@ def _warning(text: str) -> Finding:
 
 def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevision) -> Iterator[Finding]:
     """Yield every invalid evaluator; one that many cases inherit is reported once."""
-    place_of = evaluator_places(suite) if cases else None
+    places = ErrorPlaces(suite)
     seen: set[int] = set()
     for case in cases:
         for spec in case.evaluators:
@@ -343,16 +344,8 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
             seen.add(id(spec))
             alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
             for error in EvaluatorSet(alone, grader).check().values():
-                place = place_of(case, spec, _argument(error, case, spec)) if place_of is not None else None
+                place = places.of_argument(case, spec, error)
                 yield from findings_of(error.at(place) if place is not None else error)
-
-
-def _argument(error: InputError, case: Case, spec: EvaluatorSpec) -> FieldPath:
-    """Return the argument that an error names, without the name of its evaluator."""
-    field = (error.place.field or "").removeprefix(f"case '{case.id}'").strip()
-    steps = field.removeprefix(spec.type).strip().split(".")
-    usable = all(step.isidentifier() or step.isdecimal() for step in steps)
-    return tuple(int(step) if step.isdecimal() else step for step in steps) if usable else ()
 
 
 def _unknown_runner(name: str, runners: Iterable[str], place: SourceLocation) -> Finding:

@@ -16,11 +16,11 @@ from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.failures import failure_class
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.diagnostics import first_of_each
-from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
 from eval_pipeline.scores.boundary import failed_outcome, negate_outcome, validated_outcome
 from eval_pipeline.scores.concurrently import concurrently
+from eval_pipeline.scores.error_places import ErrorPlaces
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, MeteredClient
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Outcome, Score, Subject
 from eval_pipeline.scores.programs.payload import with_payload
@@ -271,24 +271,20 @@ class EvaluatorSet:
 
     def check(self) -> dict[str, InputError]:
         """Return an error for each case with an unusable evaluator, by case id."""
-        errors: dict[str, InputError] = {}
+        errors: dict[str, list[tuple[EvaluatorSpec, InputError]]] = {}
         for case_id, specs in evaluators_of(self._suite.cases):
-            problems = list(self._problems(specs))
-            if problems:
-                errors[case_id] = first_of_each(problems)
+            if problems := list(self._problems(specs)):
+                errors[case_id] = problems
+        places = ErrorPlaces(self._suite)
         cases = self._suite.cases if errors else ()
-        return {
-            case.id: errors[case.id].at(_location(self._suite, case, errors[case.id]))
-            for case in cases
-            if case.id in errors
-        }
+        return {case.id: _of_case(case, errors[case.id], places) for case in cases if case.id in errors}
 
-    def _problems(self, specs: Iterable[EvaluatorSpec]) -> Iterator[InputError]:
+    def _problems(self, specs: Iterable[EvaluatorSpec]) -> Iterator[tuple[EvaluatorSpec, InputError]]:
         for spec in specs:
             try:
                 self._build_cached(spec)
             except InputError as error:
-                yield error
+                yield spec, error
 
     def _bind(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
         return _bound(self._build_cached(spec), case, self._threshold)
@@ -362,9 +358,10 @@ def _revision(spec: EvaluatorSpec, use: GraderUse, revision_of: GraderRevision) 
         raise InputError(problem, SourceLocation(field=spec.type)) from None
 
 
-def _location(suite: Suite, case: Case, error: InputError) -> SourceLocation:
-    field = f"case '{case.id}'" + (f" {error.place.field}" if error.place.field else "")
-    return SourceLocation(show_path(case.origin or suite.path), case.line, field)
+def _of_case(case: Case, problems: Sequence[tuple[EvaluatorSpec, InputError]], places: ErrorPlaces) -> InputError:
+    """Return one error of a case with all of its problems, at the first."""
+    error = first_of_each([problem for _, problem in problems])
+    return error.at(places.of_case(case, problems[0][0], error))
 
 
 def _score(subject: Subject, bound: BoundEvaluator) -> Score:

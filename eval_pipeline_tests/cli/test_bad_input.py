@@ -122,6 +122,27 @@ def test_runners_that_cannot_be_used_are_named_and_the_others_run(cli_project: C
     assert {name for (name,) in cli_project.ask("SELECT DISTINCT runner FROM current_verdicts")} == {"greeter"}
 
 
+_MISSPELLED = """name: misspelled
+tests:
+  - id: anna
+    input: Anna
+    assertions:
+      - {type: contains, value: Anna}
+      - type: not-icontain
+        value: Bert
+  - id: bert
+    input: Bert
+"""
+
+
+def test_run_plan_and_validate_name_the_line_of_the_same_argument(cli_project: CliProject) -> None:
+    cli_project.write("suites/misspelled.yaml", _MISSPELLED)
+
+    answers = [cli_project(command, "suites/misspelled.yaml") for command in ("validate", "plan", "run")]
+
+    assert ["suites/misspelled.yaml:7: " in answer.text for answer in answers] == [True, True, True]
+
+
 def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
     answer = CliProject(tmp_path)("run")
 
