@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.cli.options import select_in
-from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.cli.options import Selection, select_in
+from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.orchestration.build import session_of
 from eval_pipeline.orchestration.run import run_sweep as run_in_dagster
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -65,7 +65,15 @@ def run_sweep(
     if data is not None:
         session = ProjectSession(replace(session.project, data=Path(data).absolute()))
     selection = select_in(session, [str(session.project.root / suite) for suite in suites], **options)
-    selection.require_cases()
+    _require_cases(selection)
     result = run_in_dagster(session, selection.suites, selection.pairs, selection.launch.as_config())
     invalid = tuple(selection.problems)
     return SweepResult(outcomes=tuple(result.outcomes), invalid=invalid, problem=result.problem, session=session)
+
+
+def _require_cases(selection: Selection) -> None:
+    """Raise InputErrors with the reasons when no case can be executed."""
+    try:
+        selection.require_cases()
+    except InputError as error:
+        raise InputErrors([*selection.problems, error]) from None

@@ -9,10 +9,17 @@ import click
 from rich.console import Console
 
 from eval_pipeline.cli.options import Selection, select, selection_options
-from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, print_warnings, table_console
+from eval_pipeline.cli.tables import (
+    Layout,
+    message_console,
+    print_line,
+    print_problems,
+    print_rows,
+    print_warnings,
+    table_console,
+)
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.leaderboards.show import amount, counted, duration, money
-from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.sweeps.estimates import total, wall_seconds
 from eval_pipeline.sweeps.missing_programs import missing_programs
 from eval_pipeline.sweeps.named_sweeps import named_sweep
@@ -39,8 +46,9 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     targets, each as many executions at once as it may.
     """
     selection = select(**selected)
-    selection.require_cases()
+    print_problems(message_console(), selection.problems)
     print_warnings(message_console(), selection.warnings)
+    selection.require_cases()
     plans = list(plan_sweep(selection.session, selection.pairs, selection.options, selection.checked))
     print_warnings(message_console(), missing_programs(selection.session, plans))
     if as_json:
@@ -51,8 +59,6 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     _print_expected(message_console(), selection, plans)
     _print_anchors(message_console(), selection)
     _print_reasons(message_console(), plans)
-    for problem in (problem for error in selection.problems for problem in problems_of(error)):
-        print_line(console, str(problem), mark="invalid:", style="red")
 
 
 def _print_expected(console: Console, selection: Selection, plans: list[SweepPlan]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import EXISTING_FILE, project_options, select
+from eval_pipeline.cli.tables import message_console, print_problems
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
@@ -31,6 +32,7 @@ def prepare_command(suite: str, case: str, runner: str | None, output: Path, **g
     grades it. Exit codes: 0; 2 for bad input, and a workspace that cannot be prepared.
     """
     selection = select(suites=(suite,), runners=(runner,) if runner else (), cases=(case,), **given)
+    print_problems(message_console(), selection.problems)
     selection.require_cases()
     if len(selection.pairs) != 1:
         names = ", ".join(sorted(f"{pair.suite} × {pair.runner}" for pair in selection.pairs))

@@ -32,12 +32,18 @@ from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.published_results import open_published
 from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.snapshots import show_snapshots, with_snapshots
-from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
+from eval_pipeline.cli.tables import (
+    message_console,
+    print_boards,
+    print_line,
+    print_problems,
+    print_warnings,
+    table_console,
+)
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
-from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
@@ -55,7 +61,6 @@ if TYPE_CHECKING:
     from eval_pipeline.leaderboards.sweep_gates import SweepGate
     from eval_pipeline.orchestration.run import SweepRun
 
-MOST_PROBLEMS = 20
 WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 
@@ -196,7 +201,7 @@ def carry_out(
 def _check_selection(selection: Selection, console: Console, missing_warehouse: str | None) -> None:
     """Show what is wrong with a selection. Raises InputError where nothing can be carried out, or its warehouse is
     gone and nobody said what to do."""
-    _show_problems(console, selection.problems)
+    print_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
     selection.require_cases()
     settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
@@ -336,16 +341,6 @@ def _standings(selection: Selection) -> pl.DataFrame:
     if whole:
         shown = shown | (pl.col("scope") == "overall")
     return frame.filter(shown & pl.col("runner").is_in(runners))
-
-
-def _show_problems(console: Console, problems: list[InputError]) -> None:
-    for problem in (problem for error in problems[:MOST_PROBLEMS] for problem in problems_of(error)):
-        print_line(console, str(problem), mark="invalid:", style="red")
-    if len(problems) > MOST_PROBLEMS:
-        print_line(
-            console,
-            f"… and {counted(len(problems) - MOST_PROBLEMS, 'more invalid case')} (listed by eval-pipeline validate)",
-        )
 
 
 def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOutcome], problem: str | None) -> None:

@@ -17,15 +17,18 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
     UNKNOWN,
     ages_differ,
     board_remarks,
     board_rows,
+    counted,
     ranks_legend,
     short_period,
 )
+from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.parsing.visible import escape_controls
 
 UNLIMITED = 1_000_000
@@ -240,6 +243,17 @@ def print_one_line(console: Console, text: str) -> None:
         console.print(Text(escape_controls(text)), no_wrap=True, overflow="ellipsis", crop=False)
     else:
         print_line(console, text)
+
+
+_MOST_PROBLEMS = 20
+
+
+def print_problems(console: Console, problems: Sequence[InputError]) -> None:
+    """Print why files and cases cannot be executed, one problem a line; of many the first."""
+    for problem in (problem for error in problems[:_MOST_PROBLEMS] for problem in problems_of(error)):
+        print_line(console, str(problem), mark="invalid:", style="red")
+    if (more := len(problems) - _MOST_PROBLEMS) > 0:
+        print_line(console, f"… and {counted(more, 'more invalid case')} (listed by eval-pipeline validate)")
 
 
 def print_warnings(console: Console, warnings: Iterable[str]) -> None:

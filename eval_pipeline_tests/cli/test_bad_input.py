@@ -140,7 +140,7 @@ def test_run_plan_and_validate_name_the_line_of_the_same_argument(cli_project: C
 
     answers = [cli_project(command, "suites/misspelled.yaml") for command in ("validate", "plan", "run")]
 
-    assert ["suites/misspelled.yaml:7: " in answer.text for answer in answers] == [True, True, True]
+    assert ["suites/misspelled.yaml:7:" in answer.text for answer in answers] == [True, True, True]
 
 
 def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
