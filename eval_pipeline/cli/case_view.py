@@ -23,6 +23,7 @@ from eval_pipeline.reports.events import ErrorEvent, MessageEvent, RetryEvent, i
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.reports.tool_uses import ToolUse
+from eval_pipeline.reports.turns import TurnStart
 from eval_pipeline.scores.model import Score, Status, SubScore
 from eval_pipeline.suites.model import content_text
 from eval_pipeline.warehouse.case_details import CaseDetails
@@ -111,11 +112,13 @@ class _View:
 
     def _answer(self, row: ResultRow) -> None:
         report = row.report
-        if report is not None and len(report.turns) > 1:
+        if report is not None and (len(report.turns) > 1 or report.turn_starts):
             spoken = (event for event in report.events if is_spoken(event, "user", "assistant"))
             self._section("conversation", "\n".join(_spoken(event) for event in spoken), lines=4 * MOST_LINES)
             if report.ended_by is not None:
                 self._field("ended by", report.ended_by)
+            if simulators := dict.fromkeys(name for name in map(_simulator, report.turn_starts) if name):
+                self._field("simulator", ", ".join(simulators))
         else:
             self._section("answer", row.output if row.output is not None else "no output")
 
@@ -249,7 +252,14 @@ def _spoken(event: MessageEvent) -> str:
     return f"{event.role}: {event.text}"
 
 
+def _simulator(start: TurnStart) -> str | None:
+    return (start.speech or {}).get("simulator")
+
+
 def _troubles(report: SessionReport) -> Iterator[str]:
+    for number, start in enumerate(report.turn_starts, 1):
+        for line in (start.speech or {}).get("discarded") or ():
+            yield f"line {number} of the simulator is not used: {line['fault']}: {' '.join(line['text'].split())}"
     for event in report.events:
         if isinstance(event, ErrorEvent):
             yield event.message

@@ -63,6 +63,7 @@ Set "end" to true when the person has what they came for, or gives up. The messa
 BEGIN = "The conversation begins. You speak first."
 _FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(?P<inner>.*)```", re.DOTALL)
 _REASONING = re.compile(r"</?(?:think|thinking|reasoning|scratchpad)\b|<\|", re.IGNORECASE)
+_THOUGHT = re.compile(r"<(?P<mark>think|thinking)>.*?(?:</(?P=mark)>|\Z)", re.DOTALL)
 _ROLE = re.compile(
     r"\A[^\S\n]*[\[*(]*(?:user|customer|human)[\])*]*[^\S\n]*:"
     r"|^[^\S\n]*[\[*(]*(?:assistant|agent|bot|ai|system)[\])*]*[^\S\n]*:",
@@ -152,8 +153,11 @@ def _words(so_far: Sequence[Exchange]) -> Iterator[Message]:
 
 
 def _shown(message: Message) -> str:
-    """Return what was said: the user's own words in the form that the simulator writes."""
-    return f'{{"message": {to_json(message.text).decode()}, "end": false}}' if message.role == "user" else message.text
+    """Return what was said: the user's own words in the form that the simulator writes, the agent's without reasoning
+    that a model writes between marks."""
+    if message.role == "user":
+        return f'{{"message": {to_json(message.text).decode()}, "end": false}}'
+    return _THOUGHT.sub("", message.text).strip() if "<think" in message.text else message.text
 
 
 def read_line(reply: str) -> Line:
@@ -206,7 +210,7 @@ def _plain(text: str) -> str:
 class SimulatedSpeaker:
     """The simulated user of one conversation: opener and script as written, everything else from the simulator.
 
-    `greeting` are the messages before the first turn; words of the agent in them count as its first round.
+    `greeting` are the messages before the first turn; where the agent begins, its words in them are its first round.
     """
 
     user: SimulatedUser
@@ -219,18 +223,23 @@ class SimulatedSpeaker:
         """See Speaker."""
         if so_far and so_far[-1].ends:
             return End(USER)
-        rounds = len(so_far) + any(message.role == "assistant" for message in self.greeting)
-        if rounds >= self._most_turns:
+        if len(so_far) + self._greets >= self._most_turns:
             return End(MAX_TURNS)
-        if self.user.first_turn == "agent" and not so_far and not self.greeting:
+        begins = self.user.first_turn == "agent" and not self._greets
+        if begins and not so_far:
             return Speech(())
         written = self._written()
-        number = len(so_far) - (self.user.first_turn == "agent" and not self.greeting)
+        number = len(so_far) - begins
         if number < len(written):
             return Speech((Message(role="user", content=written[number]),))
         if self.user.script:
             return End(SCRIPT)
         return await self._simulated(so_far)
+
+    @property
+    def _greets(self) -> bool:
+        """Return whether the agent begins with words that are written."""
+        return self.user.first_turn == "agent" and any(each.role == "assistant" for each in self.greeting)
 
     @property
     def _most_turns(self) -> float:

@@ -23,6 +23,7 @@ from eval_pipeline.parsing.tables import (
     mapping_of,
     one_of,
 )
+from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.simulation import ConversationLimits, SimulatedUser, ToolMock
 
 FILE_PREFIX = "file://"
@@ -54,7 +55,7 @@ USER = FieldTable(
         Field("persona", ANY, "Who the user is: a text, or a mapping such as `type`, `description`, `instructions`."),
         Field("context", MAPPING, "What the user knows."),
         Field("first_turn", one_of("user", "agent"), "Who speaks first.", "user"),
-        Field("opener", WORDS, "What the user says first; without it the simulator words it."),
+        Field("opener", WORDS, "The first words of the side that speaks first; without them it words them itself."),
         Field("script", TEXTS, "What the user says after the opener, word for word, in place of a simulator."),
         Field(
             "max_turns",
@@ -120,6 +121,12 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
         model=values["model"],
         limits=_limits(raw.get("limits"), cursor.at("limits")),
     )
+
+
+def greeting(raw: Any) -> tuple[Message, ...]:
+    """Return the first words of an agent that begins, as the user of a case has them; it is not called for them."""
+    opener = raw.get("opener") if isinstance(raw, Mapping) and raw.get("first_turn") == "agent" else None
+    return (Message(role="assistant", content=opener),) if isinstance(opener, str) else ()
 
 
 def _prompt(given: str | None, cursor: FieldCursor) -> str | None:

@@ -161,3 +161,41 @@ def test_a_case_without_results_says_how_to_get_some(cli_project: CliProject) ->
     assert answer.code == 3
     assert "no results of greetings/a/ann of wordy" in answer.err
     assert "eval-pipeline run --case a/ann" in answer.err
+
+
+TALKERS = """\
+import json
+
+count = [0]
+
+
+def agent(messages):
+    return {"output": "Good bye.", "metadata": {"end": True}}
+
+
+def user(messages):
+    count[0] += 1
+    return "Agent: hello" if count[0] == 1 else json.dumps({"message": "Where is it?", "end": False})
+"""
+
+
+def test_a_conversation_of_one_turn_is_shown_with_its_end_and_the_lines_that_were_not_used(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    runners = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("agent", "user")]
+    user = {"persona": "p", "first_turn": "agent", "opener": "Welcome!", "max_turns": 4}
+    talk = {"id": "talk", "user": user, "assertions": [{"type": "contains", "value": "bye"}]}
+    suite = json.dumps({"name": "talks", "tests": [talk]})
+    files = {"runners.yaml": json.dumps({"runners": runners}), "suites/talks.yaml": suite, "talkers.py": TALKERS}
+    project = make_cli_project(tmp_path_factory.mktemp("talks"), files)
+    project("run", "suites/talks.yaml", "--quiet", "--runner", "agent", "--simulator", "user")
+
+    shown = project("show", "talks/talk").out
+
+    lines = [line.strip() for line in shown.splitlines()]
+    begins = lines.index("conversation")
+    assert lines[begins + 1 : begins + 5] == [
+        "user: Where is it?", "assistant: Good bye.", "ended by   agent", "simulator  user",
+    ]  # fmt: skip
+    assert "assistant: Welcome!" in lines[:begins]
+    assert any("line 1 of the simulator is not used: it has a name" in line for line in lines)

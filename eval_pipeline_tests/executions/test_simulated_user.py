@@ -117,6 +117,23 @@ def test_a_canned_greeting_of_the_agent_is_its_first_round() -> None:
     assert simulator.received[0][1] == Message(role="user", content="How can I help?")
 
 
+def test_an_agent_with_instructions_begins_and_words_before_a_user_begins_are_no_round() -> None:
+    told, earlier = Message(role="system", content="Be kind."), Message(role="assistant", content="Until tomorrow.")
+
+    begun, _ = hold(SimulatedUser(first_turn="agent", max_turns=1), greeting=(told,))
+    resumed, _ = hold(SimulatedUser(opener="hi", max_turns=1), greeting=(earlier,))
+
+    assert (ended_by(begun), said(begun)) == ("max-turns", [])
+    assert said(resumed) == ["hi"]
+
+
+def test_the_simulator_does_not_see_what_the_agent_thinks_between_marks() -> None:
+    greeting = (Message(role="assistant", content="<think>They are late.</think>How can I help?"),)
+    _, simulator = hold(SimulatedUser(first_turn="agent", max_turns=2), '{"message": "hello"}', greeting=greeting)
+
+    assert simulator.received[0][1] == Message(role="user", content="How can I help?")
+
+
 def test_the_simulator_sees_persona_context_and_words_with_roles_exchanged() -> None:
     user = SimulatedUser(persona=PERSONA, context={"stop": "Elm Street"}, opener="hi", max_turns=2)
     _, simulator = hold(user, '{"message": "where?"}')

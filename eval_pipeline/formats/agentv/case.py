@@ -30,7 +30,14 @@ from eval_pipeline.suites.case_formats import claiming
 from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.incomplete import read_incomplete
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
-from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
+from eval_pipeline.suites.simulation_fields import (
+    greeting,
+    read_difficulty,
+    read_mocks,
+    read_state,
+    read_status,
+    read_user,
+)
 from eval_pipeline.suites.solutions import read_solution
 from eval_pipeline.suites.triggers import read_triggers
 from eval_pipeline.suites.workspace import WorkspaceSpec
@@ -226,11 +233,12 @@ def _input(test: Test) -> tuple[Message, ...]:
     prefix = test.suite.input if test.inherits else ()
     if "input" not in raw:
         if raw.get("user") is not None or is_conversation(raw, cursor) or (prefix and "vars" in raw):
-            return prefix
+            return prefix + greeting(raw.get("user"))
         raise _missing(test, "has no input", ("input",))
     messages = read_messages(raw["input"], cursor.at("input"), test.context)
     files = fields.texts(raw, "input_files", cursor) if raw.get("input_files") is not None else _inherited_files(test)
-    return prefix + (with_files(messages, files, _files_place(test), test.context) if files else messages)
+    messages = with_files(messages, files, _files_place(test), test.context) if files else messages
+    return prefix + messages + greeting(raw.get("user"))
 
 
 def _inherited_files(test: Test) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ import { fileDiff } from "./word_diff.js";
 /** Return the parts of a plan, a conversation before its scores; what is long is folded. */
 export function planDetails(plan, state) {
   const turns = plan.turns ?? [];
+  const isConversation = turns.length > 1 || Boolean(plan.ended_by);
   const events = turns.flatMap(eventsOf);
   const changed = plan.file_changes ?? plan.changes;
   const happened = [
-    turns.length > 1 && foldable(counted(turns.length, "turn"), () => [turnTable(turns), plan.ended_by && h("p", {}, `ended by ${plan.ended_by}`)], { open: true }),
-    events.length > 0 && foldable(`${counted(events.length, "event")}, ${counted(events.filter((event) => event.kind === "tool_call").length, "tool call")}`, () => [timeLine(events), eventList(turns)], { open: turns.length > 1 }),
+    isConversation && foldable(counted(turns.length, "turn"), () => [turnTable(turns), plan.ended_by && h("p", {}, `ended by ${plan.ended_by}`)], { open: true }),
+    events.length > 0 && foldable(`${counted(events.length, "event")}, ${counted(events.filter((event) => event.kind === "tool_call").length, "tool call")}`, () => [timeLine(events), eventList(turns)], { open: isConversation }),
   ];
   const graded = [
     h("div.scores", {}, (plan.scores ?? []).map((score) => scorePart(score, plan, state))),
@@ -21,7 +22,7 @@ export function planDetails(plan, state) {
     gradingForm(plan, null),
   ];
   return [
-    turns.length > 1 ? [happened, graded] : [graded, happened],
+    isConversation ? [happened, graded] : [graded, happened],
     changed && foldable("changed files", () => fileDiff(changed), { open: changed.length < 4000 }),
     (plan.attempt_log ?? []).length > 1 && foldable(counted(plan.attempt_log.length, "attempt"), () => attemptTable(plan.attempt_log)),
     foldable("execution", () => facts(plan)),
