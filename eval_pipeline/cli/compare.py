@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -13,10 +13,10 @@ import click
 import polars as pl
 from rich.console import Console
 
+from eval_pipeline.cli.causes import candidates_of, show_causes
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.regressions import (
     Candidate,
-    candidates_of,
     regression_options,
     rules_of,
     show_candidates,
@@ -91,6 +91,7 @@ _MEANINGS = {
 @click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} when the gate is INCONCLUSIVE.")
 @click.option("--advisory", is_flag=True, help="Report only: the gate and the rules do not change the exit code.")
 @click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
+@click.option("--explain-with", metavar="RUNNER", help="Ask this runner for the likely causes of what moved.")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
 @click.option("--most", type=click.IntRange(0), default=20, help="Changed cases to show (default 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON on stdout.")
@@ -109,6 +110,7 @@ def compare_command(
     require_go: bool,
     advisory: bool,
     rated: bool,
+    explain_with: str | None,
     allow_changed: bool,
     most: int,
     as_json: bool,
@@ -132,9 +134,8 @@ def compare_command(
         results = _sides([sources.find(name) for name in sides])
         reference = _baseline(results, baseline, named=len(sides) > 1)
         _check_baseline(reference, {"--fail-on-regression": most_losses, "--require-go": require_go or None, **limits})
-        candidates = candidates_of(sources, results, reference, rules, allow_changed=allow_changed)
-    compared = (compare(*pair, threshold=threshold, allow_changed=allow_changed) for pair in _pairs(results, reference))
-    pairs, rating = _with_ratings(compared, reference, rated=rated)
+        candidates = candidates_of(sources, results, reference, rules, explain_with, allow_changed=allow_changed)
+    pairs, rating = _with_ratings(_compared(results, reference, threshold, allow_changed), reference, rated=rated)
     decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
     code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)
     code = _advised(code, candidates, advisory)
@@ -151,6 +152,7 @@ def _show_beside(
 ) -> None:
     _show_gates(console, decided)
     show_candidates(console, candidates)
+    show_causes(console, candidates)
     _show_ratings(console, strengths)
 
 
@@ -192,6 +194,13 @@ def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results
     """Return all pairs of sides, the baseline first."""
     ordered = sorted(sides, key=lambda side: side.name != baseline)
     return list(combinations(ordered, 2))
+
+
+def _compared(
+    sides: Sequence[Results], baseline: str | None, threshold: float, allow_changed: bool
+) -> Iterator[Comparison]:
+    for pair in _pairs(sides, baseline):
+        yield compare(*pair, threshold=threshold, allow_changed=allow_changed)
 
 
 def _with_ratings(

@@ -12,6 +12,7 @@ from rich.console import Console
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import Layout, print_line, print_rows
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.leaderboards.causes import Causes
 from eval_pipeline.leaderboards.differences import MISSING, SetupChange, ValueChange, setup_changes
 from eval_pipeline.leaderboards.regressions import (
     Regression,
@@ -43,11 +44,13 @@ def regression_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is known of a candidate beside its comparison: its regression, where rules are given, and its changes."""
+    """What is known of a candidate beside its comparison: its regression, where rules are given, its changes, and
+    what a model holds for their causes, where one was asked."""
 
     name: str
     regression: Regression | None
     changes: Sequence[SetupChange]
+    causes: Causes | None = None
 
     @property
     def regressed(self) -> bool:
@@ -62,6 +65,7 @@ class Candidate:
             "candidate": self.name,
             "regression": found,
             "changes": [change.as_json for change in self.changes if change.changed],
+            **({"causes": self.causes.as_json} if self.causes is not None else {}),
         }
 
 

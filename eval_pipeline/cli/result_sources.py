@@ -27,7 +27,7 @@ from eval_pipeline.warehouse.comparable_sweeps import (
     sweeps_named,
 )
 from eval_pipeline.warehouse.queries import published_boards
-from eval_pipeline.warehouse.result_measures import read_measured, without_measures
+from eval_pipeline.warehouse.result_measures import read_measured, read_reasons, without_measures
 from eval_pipeline.warehouse.selections import Selection, read_results, runner_names, select
 from eval_pipeline.warehouse.setups import read_setups
 from eval_pipeline.warehouse.store import Connection
@@ -165,6 +165,11 @@ class ResultSources:
         """Return what the runners of results that were found were; nothing for those of a file."""
         selection = self._selection_of(results)
         return read_setups(self.connection, selection) if selection is not None else []
+
+    def reasons(self, results: Results) -> dict[tuple[str, str], str]:
+        """Return why cases of results that were found did not reach the full score; nothing for those of a file."""
+        selection = self._selection_of(results)
+        return read_reasons(self.connection, selection) if selection is not None else {}
 
     def _selection_of(self, results: Results) -> Selection | None:
         """Return the stored results that a side is, or is a runner of."""

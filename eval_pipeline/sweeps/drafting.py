@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.agent_setup import declared_prompt
-from eval_pipeline.executions.attempts import AttemptEnvironment
-from eval_pipeline.executions.model import Plan, Runner
-from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.redaction import without_secrets
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.reports.normalize import normalize
+from eval_pipeline.executions.model import Runner
 from eval_pipeline.suites.case_formats import CaseFormat, DraftBrief
-from eval_pipeline.suites.model import Case, Message
+from eval_pipeline.sweeps.asking import ask
 
 JsonMap = Mapping[str, Any]
 Ask = Callable[[str], str]
@@ -48,7 +39,7 @@ def brief_for(agent: Runner, count: int, focus: Sequence[str], known: Sequence[s
     return DraftBrief(count=count, focus=tuple(focus), prompt=prompt, tools=declared, known=tuple(known))
 
 
-def write_drafts(ask: Ask, format_: CaseFormat, brief: DraftBrief, *, repairs: int = 1) -> Drafts:
+def write_drafts(writer: Ask, format_: CaseFormat, brief: DraftBrief, *, repairs: int = 1) -> Drafts:
     """Return the cases that a model writes. Those that are wrong, missing or named like another are asked for again, as
     often as `repairs`; the others stay as they are.
 
@@ -62,7 +53,7 @@ def write_drafts(ask: Ask, format_: CaseFormat, brief: DraftBrief, *, repairs: i
         asked = replace(brief, count=len(wanted), known=tuple(names))
         problems = {place + 1: drafts.problems[place] for place in wanted if place in drafts.problems}
         drafts.calls += 1
-        items = answered_items(ask(format_.drafts(asked, problems)))
+        items = answered_items(writer(format_.drafts(asked, problems)))
         drafts.problems = dict(_sorted_out(items, wanted, found, format_, brief))
         wanted = sorted(drafts.problems)
         if not wanted:
@@ -108,24 +99,4 @@ def answered_items(answer: str) -> Sequence[Any]:
 
 def ask_runner(runner: Runner) -> Ask:
     """Return the function that asks a runner: each prompt is an execution of its own, with its limits and retries."""
-
-    def ask(prompt: str) -> str:
-        return asyncio.run(_answer(runner, prompt))
-
-    return ask
-
-
-async def _answer(runner: Runner, prompt: str) -> str:
-    case = Case(id="draft", input=(Message(role="user", content=prompt),))
-    plan = Plan(suite="drafts", case=case, runner=runner, repetition=1, key=fingerprint([runner.name, prompt]))
-    with tempfile.TemporaryDirectory() as folder:
-        environment = AttemptEnvironment(folder_of=lambda _: Path(folder))
-        caller = OnDemand(runner, ADAPTERS.get(runner.adapter)(runner), environment)
-        try:
-            execution = without_secrets(await caller.execute(plan), runner.secrets, lambda: Path(folder))
-            report = normalize(execution, case, runner)
-        finally:
-            await caller.close()
-    if report.failure_class is not None or not report.final_output:
-        raise InputError(f"runner '{runner.name}' did not answer: {report.error or report.failure_class or 'no text'}")
-    return report.final_output
+    return lambda prompt: ask(runner, prompt, "draft").final_output or ""

@@ -37,6 +37,22 @@ _METRICS = """
     FROM ({chosen}) v JOIN member_scores m USING (execution_id)
     WHERE m.type = 'metric' AND list_contains(v.score_keys, m.spec_key)"""
 
+_REASONS = """
+    SELECT v.suite, v.case_id, any_value(v.reason), any_value(v.status) AS status,
+           string_agg(DISTINCT s.evaluator || ': ' || s.reason, '; ' ORDER BY s.evaluator || ': ' || s.reason)
+    FROM ({chosen}) v LEFT JOIN evaluator_scores s
+         ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key) AND s.value < 1
+    WHERE v.status NOT IN ('passed', 'expected-failed') OR s.reason IS NOT NULL
+    GROUP BY v.suite, v.case_id"""
+
+
+def read_reasons(connection: Connection, selection: Selection) -> dict[tuple[str, str], str]:
+    """Return why selected cases did not reach the full score, by suite and case: what evaluators found, else the reason
+    of the verdict."""
+    query = _REASONS.format(chosen=selection.query("v.*"))
+    rows = connection.execute(query, selection.values).fetchall()
+    return {(suite, case): found or f"{status}: {reason}" for suite, case, reason, status, found in rows}
+
 
 def read_measured(
     connection: Connection, selection: Selection, name: str | None = None, cluster_by: str | None = None

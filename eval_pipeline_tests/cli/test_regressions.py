@@ -76,3 +76,66 @@ def test_what_changed_between_two_runners_is_shown(cli_project: CliProject, tmp_
     (found,) = document["candidates"]
     changed = {value["field"] for change in found["changes"] for value in change["values"]}
     assert "settings.command" in changed
+
+
+ANALYST = """\
+import json
+
+
+def explain(prompt):
+    with open("asked.txt", "a") as file:
+        file.write(prompt)
+    cause = {"metric": "pass_rate", "direction": "regressed", "likely_cause": "It forgot <b>to greet</b>.",
+             "confidence": "high", "reasoning": "polite fails"}
+    reply = {"summary": "It greets less.", "causes": [cause, {"metric": "score"}], "infrastructure_notes": None}
+    return f"Here it is:\\n```json\\n{json.dumps(reply)}\\n```"
+"""
+MUTE = """\
+runners:
+  - {name: analyst, adapter: python, function: "analyst:explain", isolation: in-process}
+  - {name: mute, adapter: command, command: [sh, -c, "exit 7"]}
+"""
+SIDES = ("sweep:previous@greeter", "sweep:latest@greeter")
+
+
+@pytest.fixture(scope="module")
+def analysts(cli_project: CliProject) -> CliProject:
+    """The project with a runner that explains, and one that does not answer."""
+    runners = (cli_project.root / "runners.yaml").read_text()
+    cli_project.write("runners.yaml", runners + MUTE.removeprefix("runners:\n"))
+    cli_project.write("analyst.py", ANALYST)
+    return cli_project
+
+
+def test_a_model_names_likely_causes_and_decides_nothing(analysts: CliProject) -> None:
+    shown = analysts("compare", *SIDES, "--explain-with", "analyst", "--advisory")
+    (found,) = analysts("compare", *SIDES, "--explain-with", "analyst", "--json").document["candidates"]
+
+    asked = (analysts.root / "asked.txt").read_text()
+    assert shown.code == 0
+    assert "pass_rate, high confidence: It forgot <b>to greet</b>. (polite fails)" in shown.text
+    assert "1 cause could not be read" in shown.text
+    assert [cause["likely_cause"] for cause in found["causes"]["causes"]] == ["It forgot <b>to greet</b>."]
+    assert (found["regression"], found["causes"]["left_out"], found["causes"]["cost_usd"]) == (None, 1, None)
+    assert asked.count("You find the likely causes") == 2
+    assert "pass_rate: " in asked
+    assert "greetings/ann: score -1; polite: " in asked
+
+
+def test_without_a_shift_no_model_is_asked(analysts: CliProject) -> None:
+    before = (analysts.root / "asked.txt").read_text()
+
+    answer = analysts("compare", SIDES[1], "current@greeter", "--explain-with", "analyst")
+
+    assert "nothing moved: no model was asked" in answer.text
+    assert (analysts.root / "asked.txt").read_text() == before
+
+
+def test_an_analyst_that_does_not_answer_changes_nothing(analysts: CliProject) -> None:
+    plain = analysts("compare", *SIDES)
+
+    answer = analysts("compare", *SIDES, "--explain-with", "mute")
+
+    assert "runner 'mute' did not answer" in answer.text
+    assert answer.code == plain.code
+    assert analysts("compare", *SIDES, "--explain-with", "analist").code == 2

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from eval_pipeline.leaderboards.differences import prompt_change
-from eval_pipeline.leaderboards.regressions import details_of, regression
-from eval_pipeline.scores.grading.judge_metrics import REGISTRY
+from eval_pipeline.leaderboards.causes import Evidence, causes_question, read_causes
+from eval_pipeline.leaderboards.differences import Setup, prompt_change, setup_change
+from eval_pipeline.leaderboards.regressions import regression
 from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
 from eval_pipeline_tests.conformance import connexity_defaults as defaults
 from eval_pipeline_tests.conformance.connexity_comparisons import measured
-from eval_pipeline_tests.conformance.connexity_judging import POINTS, judged
 from eval_pipeline_tests.conformance.row_outcomes import Record
 
 JsonMap = Mapping[str, Any]
-NOT_ANALYSED = "compare names what changed and each case's change; no model is asked for causes"
+ONE_CALL = "one call of a model names causes and what a change of the prompt means"
 
 
 def _baselines(project: CliProject) -> list[str]:
@@ -87,29 +86,41 @@ def check_exit_code(data: JsonMap, folder: Path, record: Record) -> None:
 
 
 def check_analysis(data: JsonMap, folder: Path, record: Record) -> None:
-    """Check a row about the causes of a change: what changed is told without a model."""
+    """Check a row about the causes of a change: what a model is told, and how its reply is read."""
     given, expected = data["input"], data["expected"]
     if "raw" in given:
-        _check_fence(given["raw"])
+        _check_reply(given["raw"], expected)
     elif "cases" in given:
-        changes = [_case(*case) for case in given["cases"]]
-        found = regression(measured([before for before, _ in changes]), measured([after for _, after in changes]))
-        assert [case["case_id"] for case in details_of(found)["cases"]] == expected["order"]
+        question = causes_question(_evidence(given["cases"]))
+        places = [question.index(f"{name}: score") for name in expected["order"]]
+        assert places == sorted(places)
+        assert not any(f"{name}: score" in question for name in expected["excludes"])
     elif "a" in given:
         assert prompt_change(given["a"], given["b"]).changed is (expected["summary"] is not None)
     else:
-        record("difference", NOT_ANALYSED)
-        new = "Be brief." if given["prompt_changed"] else "Be kind."
-        assert prompt_change("Be kind.", new).changed is given["prompt_changed"]
+        _check_question(given["prompt_changed"], record)
 
 
-def _check_fence(raw: str) -> None:
-    """Check that a model's reply is read in the same wrapping; what is no JSON gives no score."""
-    name = next(iter(REGISTRY))
-    reply = json.dumps({name: {**POINTS, "score": 5, "passed": True}})
-    inner = raw[raw.find("{") : raw.rfind("}") + 1]
-    score = judged(raw.replace(inner, reply) if inner else raw, metrics=[{"metric": name, "weight": 1}])
-    assert (score.value is not None) is bool(inner)
+def _check_reply(raw: str, expected: JsonMap) -> None:
+    causes = read_causes(raw)
+    assert (causes.summary == expected["summary"] and not causes.problem) if "summary" in expected else causes.problem
+
+
+def _check_question(prompt_changed: bool, record: Record) -> None:
+    """Check that the one question has the change of the prompt where there is one."""
+    if prompt_changed:
+        record("difference", ONE_CALL)
+    old = Setup(suite="s", runner="r", prompt="Be kind.")
+    new = replace(old, prompt="Be brief." if prompt_changed else old.prompt)
+    evidence = replace(_evidence([["c", "regression", -20.0]]), changes=[setup_change(old, new)])
+    assert evidence.shifted
+    assert ("+Be brief." in causes_question(evidence)) is prompt_changed
+
+
+def _evidence(cases: Sequence[Any]) -> Evidence:
+    changes = [_case(*case) for case in cases]
+    found = regression(measured([before for before, _ in changes]), measured([after for _, after in changes]))
+    return Evidence(baseline="a", candidate="b", found=found)
 
 
 def _case(name: str, status: str, delta: float) -> tuple[JsonMap, JsonMap]:
