@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.comparisons import Comparison, compare, games_of, ratings
+from eval_pipeline.leaderboards.comparisons import Comparison, compare, games_of, one_per_runner, ratings
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.statistics.ratings import rating_intervals
 from eval_pipeline.warehouse.page_queries import current_names
@@ -58,13 +58,11 @@ def exported_ratings(connection: Connection) -> dict[str, dict[str, Any]]:
 
 
 def _sides(connection: Connection, suite: str | None, runners: Sequence[str], cluster_by: str | None) -> list[Results]:
-    """The results of each runner that has any."""
-    suites = [suite] if suite else []
-    read = (
-        read_results(connection, select(connection, "standing", suites=suites, runners=[name]), name, cluster_by)
-        for name in runners
-    )
-    return [each for each in read if each.frame.height]
+    """The results of each runner that has any, read together."""
+    if not runners:
+        return []
+    chosen = select(connection, "standing", suites=[suite] if suite else [], runners=list(runners))
+    return one_per_runner(read_results(connection, chosen, "runners", cluster_by))
 
 
 def _counts(pairs: list[Comparison], name: str) -> dict[str, int]:

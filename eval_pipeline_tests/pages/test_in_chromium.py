@@ -74,7 +74,7 @@ def test_filters_are_part_of_the_address(served: Served, browser: Browser) -> No
 
 
 def test_runners_are_chosen_and_past_results_are_shown(served: Served, browser: Browser) -> None:
-    heads = "[...document.querySelectorAll('.gridrow.head div')].map(each => each.textContent).join()"
+    heads = "[...document.querySelectorAll('.gridrow.head > div')].map(each => each.firstChild.textContent).join()"
     one = browser.look(f"{served.url}/#suite?suite=greetings", See("3 of 3"), Click("parrot"), See("3 of 3"), heads)
     first = served.document("sweeps")["sweeps"][-1]["sweep_id"]
     past = browser.look(f"{served.url}/#case?suite=greetings&case=ann&of=sweep:{first}", See("History over sweeps"))
@@ -83,6 +83,21 @@ def test_runners_are_chosen_and_past_results_are_shown(served: Served, browser: 
     assert f"as sweep:{first} left it" in past.text
     assert "hello Ann" in past.text
     assert one.problems == past.problems == []
+
+
+def test_the_names_of_runners_and_cases_stay_in_sight(served: Served, browser: Browser) -> None:
+    rows = "document.querySelector('.rows')"
+    scroll = f"{rows}.style.height = '150px'; {rows}.style.minHeight = 0; {rows}.scrollTo(500, 500)"
+    offset = "document.querySelector('{1}').getBoundingClientRect().{0} - {2}.getBoundingClientRect().{0}"
+    place = f"Math.abs({offset}) < 1"
+    head, first = place.format("top", ".gridrow.head", rows), place.format("left", ".gridrow.head > div", rows)
+    moved = f"{rows}.scrollTop > 0 && {rows}.scrollLeft > 0"
+
+    seen = browser.look(
+        f"{served.url}/#suite?suite=greetings", See("of 3 passed"), scroll, moved, head, first, window=PHONE
+    )
+
+    assert seen.values[1:] == [True, True, True]
 
 
 def test_keys_walk_through_cases(served: Served, browser: Browser) -> None:

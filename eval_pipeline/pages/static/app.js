@@ -15,6 +15,7 @@ import { showSweeps } from "./sweeps.js";
 const PAGES = { board: showBoard, suite: showSuite, case: showCase, sweeps: showSweeps, compare: showCompare, ratings: showRatings, agreement: showAgreement };
 const LINKS = { board: "Board", sweeps: "Sweeps", compare: "Compare", ratings: "Ratings", agreement: "Agreement" };
 const KEYS = { b: "board", s: "sweeps", c: "compare", r: "ratings", a: "agreement" };
+const PATIENCE_MS = 400;
 const HELP = [
   ["b s c r a", "board, sweeps, compare, ratings, agreement"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
   ["u", "from a case to its suite"], ["/", "find a text"], ["t", "light or dark"], ["?", "these keys"],
@@ -33,11 +34,13 @@ async function show() {
   clearKeys();
   drawNavigation(page);
   const content = h("div");
+  const patience = setTimeout(() => { if (number === shown) fill(main, h("p.empty", { role: "status" }, "loading …")); }, PATIENCE_MS);
   try {
     await (PAGES[page] ?? PAGES.board)(content);
   } catch (error) {
     fill(content, h("p.problem", { role: "alert" }, error.message));
   }
+  clearTimeout(patience);
   if (number !== shown) return;  // another page was asked for meanwhile
   fill(main, content);
   window.scrollTo(0, 0);

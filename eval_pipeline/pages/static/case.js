@@ -88,7 +88,7 @@ function answer(plan, baseline, state) {
   const again_ = more > 1 ? h("span.quiet", {}, ` repetition ${plan.repetition} of ${more}`) : null;
   return h("article.plan", { "data-runner": plan.runner },
     h("h3", {}, plan.runner, again_),
-    h("p", {}, statusBadge(plan.status), " ", h("b", {}, amount(plan.score, 3)), h("span.quiet", {}, ` of ${plan.threshold ?? "–"}`), failureOf(plan)),
+    h("p", {}, statusBadge(plan.status), " ", h("b", {}, amount(plan.score, 3)), h("span.quiet", {}, thresholdOf(plan), failureOf(plan))),
     h("p.measures", {}, measures(plan).join(" · ")),
     plan.reason && h("p.reason", {}, plan.reason),
     plan.error && h("pre.error", {}, plan.error),
@@ -96,8 +96,16 @@ function answer(plan, baseline, state) {
     planDetails(plan, state));
 }
 
+function thresholdOf(plan) {
+  return isKnown(plan.threshold) ? ` passes from ${plan.threshold}` : "";
+}
+
 function failureOf(plan) {
-  return plan.failure_class ? h("span.quiet", {}, ` ${plan.failure_class}`) : null;
+  return plan.failure_class ? ` · ${plan.failure_class}` : "";
+}
+
+function isKnown(value) {
+  return value !== undefined && value !== null;
 }
 
 /** Return the answer, with the words that differ from the baseline's; a conversation is shown turn by turn below. */
@@ -116,7 +124,7 @@ function measures(plan) {
     [plan.model]: plan.model,
     [`answered by ${plan.answered_by}`]: plan.answered_by,
   };
-  return Object.entries(known).filter(([, value]) => value !== undefined && value !== null).map(([text]) => text);
+  return Object.entries(known).filter(([, value]) => isKnown(value)).map(([text]) => text);
 }
 
 function tokensOf(usage) {

@@ -23,15 +23,22 @@ export function shareBar(share, title) {
     svg("rect.part", { width: 100 * share, height: 8, rx: 2 }));
 }
 
-const PALETTE = ["#2b6cb0", "#c05621", "#2f855a", "#805ad5", "#b83280", "#00838f", "#975a16", "#4a5568"];
+const COLOURS = 8;
+const DASHES = [[], [7, 4], [2, 3]];
 
-/** Return the colour of a runner by its place. */
+/** Return the colour of a runner by its place; they repeat, then lines are dashed. */
 export function colour(place) {
-  return PALETTE[place % PALETTE.length];
+  return ink(`--line-${place % COLOURS}`);
 }
 
+function dashes(place) {
+  return DASHES[Math.floor(place / COLOURS) % DASHES.length];
+}
+
+/** Three beside each other where they stay readable. */
 function plotWidth() {
-  return Math.min(405, Math.max(280, document.documentElement.clientWidth - 40));
+  const room = document.documentElement.clientWidth - 64;
+  return room < 900 ? Math.min(405, Math.max(280, room)) : Math.min(480, Math.floor(room / 3) - 24);
 }
 
 function ink(name) {
@@ -95,6 +102,9 @@ function drawName(context, name, at, box, names) {
   const above = Array.from({ length: 40 }, (_, row) => at.y - 2 * step - row * step).filter((y) => y >= box.top);
   const y = [...rows, ...above].find((each) => !taken(each)) ?? at.y;
   names.push({ y, left, right: left + width });
+  context.lineWidth = 3 * ratio;
+  context.strokeStyle = ink("--back");
+  context.strokeText(name, left, y);
   context.fillText(name, left, y);
 }
 
@@ -114,14 +124,26 @@ export function trendLines(times, lines) {
     width, height: 280, cursor: { show: false }, legend: { show: false }, padding: [16, 24, 0, 0],
     scales: { x: { time: false, range: [-0.4, Math.max(0.6, times.length - 0.6)] }, y: { range: [-0.03, 1.03] } },
     axes: axes("board (UTC)", { values: (_, ticks) => ticks.map(day), space: 90, incrs: [1, 2, 5, 10, 20] }),
-    series: [{}, ...lines.map((line) => ({ label: line.name, stroke: line.colour, width: 2, spanGaps: true, points: { show: true, size: 7 } }))],
+    series: [{}, ...lines.map((line, place) => lineSeries(line, place, alike(lines, place)))],
   };
-  const legend = h("p.legend", {}, lines.map((line) => h("span", {}, swatch(line.colour), line.name)));
+  const legend = h("p.legend", {}, lines.map((line, place) => h("span", {}, swatch(line.colour, dashes(place)), line.name)));
   return h("div", {}, mounted(options, [names, ...lines.map((line) => line.values)]), legend);
 }
 
-function swatch(fill) {
-  return svg("svg.swatch", { viewBox: "0 0 10 10" }, svg("circle", { cx: 5, cy: 5, r: 5, fill }));
+/** How many later lines have the same values: a line is wider than those that would hide it. */
+function alike(lines, place) {
+  const values = lines[place].values.join();
+  return lines.slice(place + 1).filter((line) => line.values.join() === values).length;
+}
+
+function lineSeries(line, place, hidden) {
+  const more = 3 * Math.min(hidden, 3);
+  const points = { show: true, size: 7 + more, fill: line.colour };
+  return { label: line.name, stroke: line.colour, width: 2 + more, dash: dashes(place), spanGaps: true, points };
+}
+
+function swatch(stroke, dash) {
+  return svg("svg.swatch", { viewBox: "0 0 24 10" }, svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke, "stroke-width": 3, "stroke-dasharray": dash.join(" ") }));
 }
 
 function mounted(options, data) {

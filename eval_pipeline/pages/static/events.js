@@ -46,7 +46,7 @@ export function eventList(turns) {
   const events = turns.flatMap((turn, place) => eventsOf(turn).map((event) => ({ ...event, turn: place + 1 })));
   const start = events.map(timeOf).find((time) => time !== null) ?? null;
   let turn = 0;
-  return h("ol.events", {}, events.flatMap((event) => {
+  return h("ol.events", { class: start === null ? "untimed" : "" }, events.flatMap((event) => {
     const begins = event.turn !== turn && turns.length > 1;
     turn = event.turn;
     return [begins && h("li.turn", {}, `turn ${turn}`, h("span.quiet", {}, ` ${milliseconds(turns[turn - 1].duration_ms)}`)), eventLine(event, start)];

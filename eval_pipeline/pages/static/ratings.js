@@ -1,5 +1,5 @@
 // The page *Ratings*: how strong each runner is by its wins over the others, as `eval-pipeline compare --ratings` has it.
-import { go, place } from "./address.js";
+import { go, href, place } from "./address.js";
 import { load } from "./data.js";
 import { fill, h, section, svg, table } from "./dom.js";
 import { amount, UNKNOWN } from "./format.js";
@@ -14,8 +14,16 @@ export async function showRatings(main) {
   const found = await load("ratings", suite ? { suite } : {});
   const left = found.left_out ? h("p.quiet", {}, `${found.left_out} further runners are not rated here: eval-pipeline compare --ratings rates any`) : null;
   fill(main, h("div.title", {}, h("h1", {}, "Ratings"), suiteChooser(found)), h("p.quiet.lead", {}, LEAD));
-  if (!found.ratings.length) return main.append(h("p.empty", {}, found.problem ?? "nothing to rate yet", found.suites.length > 1 && !suite && h("br"), found.suites.length > 1 && !suite && "Runners of different suites have no cases in common: choose a suite above."));
+  if (!found.ratings.length) return main.append(...noRatings(found, suite));
   return main.append(...[strengths(found.ratings), left, section("How likely the one in the row wins a case", chances(found.ratings))].filter(Boolean));
+}
+
+/** Why there are no ratings, and the suites that may have some. */
+function noRatings(found, suite) {
+  const problem = h("p", {}, `No ratings: ${(found.problem ?? "nothing to rate yet").replace(/^ratings: /, "")}.`);
+  if (suite || found.suites.length < 2) return [problem];
+  const links = found.suites.map((name) => h("li", {}, h("a", { href: href("ratings", { suite: name }) }, name)));
+  return [problem, h("p.quiet", {}, "Runners of different suites have no cases in common. The ratings on one suite:"), h("ul.cases", {}, links)];
 }
 
 function suiteChooser(found) {
@@ -27,9 +35,9 @@ function suiteChooser(found) {
 
 function strengths(rated) {
   const reach = Math.max(1.5, ...rated.flatMap(({ strength, interval }) => [strength, ...(interval ?? [])].map((value) => Math.exp(Math.abs(Math.log(value))))));
-  const rows = rated.map((each, index) => [index + 1, each.runner, amount(each.strength, 3), strengthBar(each, Math.min(reach, 1000)),
+  const rows = rated.map((each) => [each.runner, amount(each.strength, 3), strengthBar(each, Math.min(reach, 1000)),
     each.interval ? `${short(each.interval[0])} to ${short(each.interval[1])}` : UNKNOWN, amount(each.wins), amount(each.losses), amount(each.ties)]);
-  return table(["#", "runner", "strength", "", "95 %", "wins", "losses", "ties"], rows, { numbers: [0, 2, 5, 6, 7], name: "ratings" });
+  return table(["runner", "strength", "", "95 %", "wins", "losses", "ties"], rows, { numbers: [1, 4, 5, 6], name: "ratings" });
 }
 
 /** The bar has strength 1 in its middle, and is logarithmic. */

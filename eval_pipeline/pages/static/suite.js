@@ -19,20 +19,30 @@ export async function showSuite(main) {
   const state = { grid, parameters, rows: new Map(), waiting: new Set(), places: [], at: -1, found: null };
   const runners = grid.runners.filter((runner) => !query.get("runner") || query.getAll("runner").includes(runner.name));
   state.runners = runners.length ? runners : grid.runners;
-  state.list = virtualRows(HEIGHT, (number) => gridRow(state, number));
   state.count = h("span.quiet", { role: "status" });
-  const head = h("div.gridrow.head", {}, h("div", {}, "case"), state.runners.map((runner) => h("div", {}, runner.name)));
-  const columns = `minmax(13rem, 1.2fr) repeat(${state.runners.length}, minmax(11rem, 1fr))`;
-  const holder = h("div.grid", {}, head, state.list.body);
-  holder.style.setProperty("--columns", columns);
-  holder.style.minWidth = `${13 + 11 * state.runners.length}rem`;
+  const head = h("div.gridrow.head", {}, h("div", {}, "case"), state.runners.map((runner) => columnHead(runner)));
+  state.list = virtualRows(HEIGHT, head, (number) => gridRow(state, number));
+  layOut(state.list.scroller.firstChild, state.runners.length);
   fill(main,
     h("div.title", {}, h("h1", {}, grid.suite), ofText(grid.of), state.count),
     grid.summaries && foldable("rates", () => h("ul.remarks", {}, Object.entries(grid.summaries).map(([runner, text]) => h("li", {}, `${runner}: ${text}`))), { open: true }),
     toolbar(state),
-    h("div.scrolls.wide", {}, holder));
+    state.list.scroller);
   listen(state);
   await applyFilters(state);
+}
+
+/** The name of a runner and how many of its cases passed: those that it passed in every graded repetition. */
+function columnHead({ name, marks }) {
+  const graded = marks.filter((each) => /[pefu]/.test(each));
+  const passed = graded.filter((each) => !/[fu]/.test(each)).length;
+  return h("div", {}, name, h("div.tally", {}, graded.length ? `${amount(passed)} of ${amount(graded.length)} passed` : "nothing graded"));
+}
+
+function layOut(grid, runners) {
+  const first = document.documentElement.clientWidth < 640 ? 9 : 13;
+  grid.style.setProperty("--columns", `minmax(${first}rem, 1.2fr) repeat(${runners}, minmax(11rem, 1fr))`);
+  grid.style.minWidth = `${first + 12 * runners}rem`;
 }
 
 function ofText(of) {
@@ -129,7 +139,6 @@ function askAnswers(state, number) {
 
 function listen(state) {
   const draw = () => requestAnimationFrame(() => state.list.draw());
-  window.addEventListener("scroll", draw, { passive: true });
   window.addEventListener("resize", draw);
   const move = (by) => {
     state.at = Math.max(0, Math.min(state.places.length - 1, state.at + by));
@@ -141,7 +150,6 @@ function listen(state) {
     if (caseId !== undefined) location.hash = href("case", { suite: state.grid.suite, case: caseId, of: ofParameter(state) });
   };
   onKeys({ j: () => move(1), k: () => move(-1), Enter: open, "/": () => document.getElementById("text").focus() }, () => {
-    window.removeEventListener("scroll", draw);
     window.removeEventListener("resize", draw);
   });
 }

@@ -4,17 +4,17 @@ import { fill, h } from "./dom.js";
 const BEYOND = 8;
 
 /**
- * Return a list with `show(count)`, `select(place)` and `draw()`. All rows are `height` pixels high; `row(place)`
- * returns the element of one. It scrolls with the window.
+ * Return a list with `scroller` (the element to show, which has `head` above the rows), `show(count)`, `draw()`,
+ * `redraw()` and `scrollTo(place)`. All rows are `height` pixels high; `row(place)` returns the element of one.
  */
-export function virtualRows(height, row) {
+export function virtualRows(height, head, row) {
   const body = h("div.virtual");
+  const scroller = h("div.rows", { tabindex: 0 }, h("div.grid", {}, head, body));
   let count = 0;
   let shown = "";
   function draw() {
-    const top = -body.getBoundingClientRect().top;
-    const first = Math.max(0, Math.floor(top / height) - BEYOND);
-    const last = Math.min(count, Math.ceil((top + window.innerHeight) / height) + BEYOND);
+    const first = Math.max(0, Math.floor(scroller.scrollTop / height) - BEYOND);
+    const last = Math.min(count, Math.ceil((scroller.scrollTop + scroller.clientHeight) / height) + BEYOND);
     const key = `${first}-${last}`;
     if (key === shown) return;
     shown = key;
@@ -37,12 +37,13 @@ export function virtualRows(height, row) {
     shown = "";
     draw();
   }
-  return { body, show, draw, redraw, scrollTo: (place) => scrollToRow(body, place * height, height) };
+  scroller.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
+  return { scroller, show, draw, redraw, scrollTo: (place) => scrollToRow(scroller, head.offsetHeight, place * height, height) };
 }
 
-function scrollToRow(body, top, height) {
-  const start = body.getBoundingClientRect().top + window.scrollY + top;
-  const margin = 160;
-  if (start - margin < window.scrollY) window.scrollTo(0, start - margin);
-  else if (start + height + margin > window.scrollY + window.innerHeight) window.scrollTo(0, start + height + margin - window.innerHeight);
+function scrollToRow(scroller, above, top, height) {
+  const room = scroller.clientHeight - above - height;
+  const margin = Math.max(0, Math.min(160, room / 2));
+  if (top - margin < scroller.scrollTop) scroller.scrollTop = top - margin;
+  else if (top + margin > scroller.scrollTop + room) scroller.scrollTop = top + margin - room;
 }
