@@ -140,6 +140,10 @@ UNREADABLE = [
     pytest.param(Ranges(SCORED), '{"checks": [{"id": "a"}]}', "got None", id="no-number"),
     pytest.param(GRADES, "It is right.", "it has no line GRADE: …", id="no-grade"),
     pytest.param(GRADES, "GRADE: C at first.\nGRADE: B", "its grade is B; there are: C, P, I", id="grade-not-offered"),
+    pytest.param(GRADES, "It is right: GRADE: C\nGRADE: I cannot say", "its grade is I cannot", id="grade-is-a-pronoun"),
+    pytest.param(GRADES, "GRADE: I'm not able to judge", "its grade is I'm", id="grade-is-a-contraction"),
+    pytest.param(GRADES, "GRADE: C/P/I", "its grade is C/P/I", id="all-grades"),
+    pytest.param(GRADES, "GRADE: C or I", "its grade is C or I", id="two-grades"),
 ]
 
 

@@ -47,10 +47,22 @@ class Grades:
 _LONGEST_REASON = 1_000
 _GRADE_WORDS = frozenset({"CORRECT", "INCORRECT", "PARTIAL", "PARTIALLY", "PASS", "FAIL", "YES", "NO"})
 
+_PRONOUN = re.compile(
+    r"I(?:['’]\w+|\s+(?:am|was|do|did|have|had|can|cannot|could|must|may|might|will|would|should|think|believe|need|find|see|give|assign|apologize)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence (`GRADE: I cannot say`), which is no grade `I`."""
+
+_SEVERAL = re.compile(r"[A-Z](?:\s*(?:/|\||\bor\b)\s*[A-Z]\b)+")
+"""Several grades (`GRADE: C/P/I`), which are none."""
+
 
 def last_grade(reply: str) -> str | None:
     """Return the last grade in a reply, as written. Invisible characters are ignored."""
     plain = unicodedata.normalize("NFKC", reply)
     visible = "".join(" " if unicodedata.category(character) == "Cf" else character for character in plain)
-    grades: list[str] = Grades.pattern.findall(visible)
-    return grades[-1] if grades else None
+    *_, last = [None, *Grades.pattern.finditer(visible)]
+    if last is None:
+        return None
+    no_grade = _PRONOUN.match(visible, last.start(1)) or _SEVERAL.match(visible, last.start(1))
+    return str(no_grade[0] if no_grade else last[1])
