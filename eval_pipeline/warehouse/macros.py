@@ -26,6 +26,12 @@ class Macro:
 
 IS_STANDING = "scope <> 'none'"
 """Whether a row of `leaderboards` is a standing; a board without any has one row that is none."""
+SELECTED = """(c.repetitions IS NULL OR v.repetition <= c.repetitions)
+      AND (coalesce(len(json_extract_string(s.selection, '$.cases[*]')), 0) = 0
+           OR list_contains(json_extract_string(s.selection, '$.cases[*]'), v.case_id))
+      AND (coalesce(len(json_extract_string(s.selection, '$.tags[*]')), 0) = 0
+           OR list_has_any(v.tags, json_extract_string(s.selection, '$.tags[*]')))"""
+"""Whether a verdict `v` is of a plan that a sweep `s` chose in its pair `c`."""
 _MIDDLE, _HALF = wilson_parts(Sql("(k / n)"), Sql("n"))
 
 MACROS: tuple[Macro, ...] = (
@@ -33,16 +39,12 @@ MACROS: tuple[Macro, ...] = (
         "verdicts_of",
         "sweep",
         "The verdicts of a sweep as they were at its end, those of reused executions included.",
-        """
+        f"""
     SELECT v.* FROM verdicts v
     JOIN sweep_pairs c USING (suite, runner, suite_revision, runner_revision)
     JOIN sweeps s ON s.sweep_id = c.sweep_id
     WHERE c.sweep_id = sweep AND v.decided_at <= c.finished_at
-      AND (c.repetitions IS NULL OR v.repetition <= c.repetitions)
-      AND (coalesce(len(json_extract_string(s.selection, '$.cases[*]')), 0) = 0
-           OR list_contains(json_extract_string(s.selection, '$.cases[*]'), v.case_id))
-      AND (coalesce(len(json_extract_string(s.selection, '$.tags[*]')), 0) = 0
-           OR list_has_any(v.tags, json_extract_string(s.selection, '$.tags[*]')))
+      AND {SELECTED}
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1""",
     ),

@@ -273,6 +273,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(36, "repetitions of cases, and all edits that stale pairs need graders for", tuple(_added(_ADDED_IN_36))),
     Migration(37, "stale pairs need executions for every edit that targets see", tuple(_added(_ADDED_IN_37))),
     Migration(38, "views of rates count first answers", ()),
+    Migration(39, "failure_trends has reused executions, latencies are those of graded answers", ()),
 )
 
 

@@ -23,6 +23,7 @@ from eval_pipeline.failures import (
 )
 from eval_pipeline.statistics.detection import FEWEST_CASES, INDEPENDENT, Variation, shown_from
 from eval_pipeline.warehouse.expressions import Sql
+from eval_pipeline.warehouse.macros import SELECTED
 
 
 class QuestionView(NamedTuple):
@@ -59,7 +60,7 @@ _BY_CASE = f"""
 _MEASURED = f"""
     SELECT suite, runner, pass_rate, cost_per_plan_usd, latency_p50_ms FROM (
         SELECT suite, runner, {_known_sum("cost_usd")} / count(*) AS cost_per_plan_usd,
-               median(duration_ms) AS latency_p50_ms
+               median(duration_ms) FILTER (status <> 'error') AS latency_p50_ms
         FROM current_verdicts GROUP BY suite, runner)
     JOIN (SELECT suite, runner, avg(pass_rate) AS pass_rate FROM by_case GROUP BY suite, runner)
     USING (suite, runner)"""
@@ -127,7 +128,7 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         {
             "pass_rate": "Mean over cases of the graded share that passed",
             "cost_per_plan_usd": "Mean cost of the target for a plan, USD; NULL: that of one is unknown",
-            "latency_p50_ms": "Median time of the target, milliseconds",
+            "latency_p50_ms": "Median time of the target over graded answers, milliseconds",
             "on_cost_front": "Whether no other passes as much for as little money; NULL: its cost is unknown",
             "on_latency_front": "Whether no other passes as much in as little time; NULL: its time is unknown",
         },
@@ -155,14 +156,15 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
     ),
     QuestionView(
         "latency_by_runner",
-        "Time of the target, by suite and runner: median, 95th percentile, greatest.",
+        "Time of the target over graded answers, as boards count it: median, 95th percentile, greatest.",
         """
     SELECT suite, runner, count(duration_ms) AS answers, median(duration_ms) AS latency_p50_ms,
            quantile_cont(duration_ms, 0.95) AS latency_p95_ms, max(duration_ms) AS latency_max_ms
-    FROM current_verdicts GROUP BY suite, runner HAVING count(duration_ms) > 0 ORDER BY suite, runner""",
+    FROM current_verdicts WHERE status <> 'error'
+    GROUP BY suite, runner HAVING count(duration_ms) > 0 ORDER BY suite, runner""",
         "verdicts",
         {
-            "answers": "Plans whose time is known",
+            "answers": "Graded plans whose time is known",
             "latency_p50_ms": "Median, milliseconds",
             "latency_p95_ms": "95th percentile, interpolated",
             "latency_max_ms": "Greatest",
@@ -218,19 +220,29 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
     ),
     QuestionView(
         "failure_trends",
-        "Verdicts that did not pass, by sweep and failure class.",
+        "Plans that had not passed at the end of each sweep, by failure class; those of reused executions included.",
         f"""
+    WITH failed AS (
+        SELECT * FROM (
+            SELECT *, lead(decided_at, 1, 'infinity') OVER (
+                PARTITION BY suite, suite_revision, runner, runner_revision, case_id, repetition
+                ORDER BY decided_at, verdict_id) AS until
+            FROM verdicts) WHERE NOT {_OK})
     SELECT s.sweep_id, s.name, s.started_at, v.failure_class AS cause, v.failure_origin AS owner, count(*) AS verdicts,
-           count(DISTINCT (v.suite, v.case_id)) AS cases
-    FROM verdicts v JOIN sweeps s USING (sweep_id) WHERE NOT v.{_OK}
+           count(DISTINCT (v.suite, v.case_id)) AS cases, count(*) FILTER (v.sweep_id = s.sweep_id) AS decided
+    FROM failed v JOIN sweep_pairs c USING (suite, runner, suite_revision, runner_revision)
+    JOIN sweeps s ON s.sweep_id = c.sweep_id
+    WHERE v.decided_at <= c.finished_at AND c.finished_at < v.until
+      AND {SELECTED}
     GROUP BY s.sweep_id, s.name, s.started_at, v.failure_class, v.failure_origin
     ORDER BY s.started_at, s.sweep_id, verdicts DESC, cause""",
         "sweeps",
         {
             "cause": "Failure class",
             "owner": "Who has to act",
-            "verdicts": "Verdicts that the sweep decided so",
+            "verdicts": "Plans of the sweep whose verdict was so at its end",
             "cases": "Cases concerned",
+            "decided": "Part of the verdicts that this sweep decided; the others are of reused executions",
         },
     ),
     QuestionView(

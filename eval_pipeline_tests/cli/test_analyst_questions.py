@@ -97,6 +97,9 @@ def test_times_have_their_quantiles(swept: CliProject) -> None:
     )
 
     assert {row for row in rows if row[0] != "bad"} == {("good", True, True), ("fair", True, True)}
+    same = "l.latency_p50_ms = b.latency_p50_ms"
+    answers = swept.ask(f"SELECT l.answers, {same} FROM latency_by_runner l JOIN leaderboard b USING (suite, runner)")
+    assert sorted(answers) == [(4, True), (6, True), (6, True)]  # two are errors: boards leave their time out, too
 
 
 def test_tokens_are_told_apart_by_cache(swept: CliProject) -> None:
@@ -113,8 +116,16 @@ def test_failures_that_differ_in_numbers_only_are_one(swept: CliProject) -> None
     ((stage, owner, retryable, signature, plans),) = rows
     assert (stage, owner, retryable, plans) == ("execution", "target", False, 2)
     assert "no room for request # of …" in signature
-    trends = swept.ask("SELECT owner, verdicts, cases FROM failure_trends ORDER BY owner")
-    assert trends == [("quality", 3, 1), ("target", 2, 1)]
+    trends = swept.ask("SELECT owner, verdicts, cases, decided FROM failure_trends ORDER BY owner")
+    assert trends == [("quality", 3, 1, 3), ("target", 2, 1, 2)]
+
+
+def test_failures_of_reused_executions_stay_in_the_trend(revised: CliProject) -> None:
+    revised("run", "--runner", "good", "--json", "--concurrency", "1")
+
+    assert revised.ask("SELECT cause, verdicts, decided FROM failure_trends") == [
+        ("assertion", 6, 6), ("assertion", 6, 0)
+    ]  # fmt: skip
 
 
 def test_cases_that_passed_and_failed_are_flaky(swept: CliProject) -> None:
@@ -208,7 +219,7 @@ def test_a_board_of_a_date_has_why_each_pair_changed_since(revised: CliProject) 
 
 
 def test_regressions_between_two_sweeps(revised: CliProject) -> None:
-    (before, after) = (row[0] for row in revised.ask("SELECT sweep_id FROM sweeps ORDER BY started_at"))
+    before, after, *_ = (row[0] for row in revised.ask("SELECT sweep_id FROM sweeps ORDER BY started_at"))
 
     rows: list[tuple[Any, ...]] = revised.ask(f"SELECT case_id, repetition FROM regressions('{before}', '{after}')")
 
