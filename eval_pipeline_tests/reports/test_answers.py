@@ -560,3 +560,20 @@ def test_normalizing_again_gives_the_same_report() -> None:
     execution: Execution = an_execution(a_plan(), finished_at=NOON + timedelta(minutes=1))
 
     assert normalize(execution, a_case(), a_runner()) == normalize(execution, a_case(), a_runner())
+
+
+def test_messages_in_the_form_of_openai_have_their_tool_calls_and_results() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"id": 7}'}}
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Ulm"},
+        {"role": "assistant", "content": "It is in Ulm."},
+    ]
+
+    report = report_of("python", {"messages": messages})
+
+    assert report.events == (
+        ToolCallEvent(tool="find", call_id="c1", arguments={"id": 7}),
+        ToolResultEvent(tool="find", call_id="c1", output="Ulm"),
+        MessageEvent(role="assistant", phase="final", text="It is in Ulm."),
+    )

@@ -18,7 +18,7 @@ import orjson
 from eval_pipeline.executions.answers import is_answer
 from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.llm.reading import amount, count, mapping
+from eval_pipeline.llm.reading import amount, count, json_or_text, mapping
 from eval_pipeline.reports.model import (
     DetectedSkill,
     Event,
@@ -43,7 +43,7 @@ _TOOL_ERRORS = {"ok": False, "error": True, "timeout": True, "cancelled": True}
 class AnswerNormalizer:
     """A mapping with `output` and the like."""
 
-    version = "4"
+    version = "5"
 
     def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
@@ -56,7 +56,7 @@ class AnswerNormalizer:
 class CommandNormalizer:
     """A program's output file or standard output."""
 
-    version = "4"
+    version = "5"
 
     def normalize(self, material: RawSession) -> SessionReport:
         text = material.text("output")
@@ -145,14 +145,28 @@ def _last_assistant_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _events(messages: Sequence[Mapping[str, Any]], folder: Path | None) -> Iterator[Event]:
     last = max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    tools: dict[str, str] = {}
     for index, message in enumerate(messages):
+        if message["role"] == "tool" and isinstance(message.get("tool_call_id"), str):
+            yield _tool_result(message, tools)
+            continue
         text = content_text(message.get("content"))
         files = tuple(_files(message.get("content"), folder))
         if text or files:
             phase = ("final" if index == last else "commentary") if message["role"] == "assistant" else None
             yield MessageEvent(role=str(message["role"]), text=text, phase=phase, files=files, at=_time(message))  # type: ignore[arg-type]
         for call in _items(message.get("tool_calls")):
-            yield from _tool_events(call)
+            for event in _tool_events(call):
+                if isinstance(event, ToolCallEvent) and event.call_id is not None:
+                    tools[event.call_id] = event.tool
+                yield event
+
+
+def _tool_result(message: Mapping[str, Any], tools: Mapping[str, str]) -> ToolResultEvent:
+    """Return the result of a call that is a message of its own, as OpenAI's API has it."""
+    call_id = message["tool_call_id"]
+    output = content_text(message.get("content"))
+    return ToolResultEvent(tool=tools.get(call_id), call_id=call_id, output=output, at=_time(message))
 
 
 def _files(content: Any, folder: Path | None) -> Iterator[Mapping[str, Any]]:
@@ -169,9 +183,11 @@ def _items(value: Any) -> Sequence[Any]:
 
 
 def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
-    tool, call_id = str(call.get("tool") or call.get("name") or ""), call.get("id")
+    function, call_id = mapping(call.get("function")), call.get("id")  # a function is the form of OpenAI's API
+    tool = str(call.get("tool") or call.get("name") or function.get("name") or "")
     call_id = str(call_id) if call_id is not None else None
-    yield ToolCallEvent(tool=tool, call_id=call_id, arguments=call.get("input", call.get("args")), at=_time(call))
+    arguments = json_or_text(function.get("arguments")) if function else call.get("input", call.get("args"))
+    yield ToolCallEvent(tool=tool, call_id=call_id, arguments=arguments, at=_time(call))
     output, duration = call.get("output"), _tool_duration_ms(call)
     failed = _TOOL_ERRORS.get(str(call.get("status")))
     if output is not None or duration is not None or failed is not None:
