@@ -54,7 +54,9 @@ class Evidence:
 
     @property
     def shifted(self) -> bool:
-        """Whether anything moved: a case, the pass rate, or the mean score by more than SMALL_CHANGE."""
+        """Whether anything moved: a case, the pass rate, the mean score by more than SMALL_CHANGE, a rule."""
+        if self.found.detected:
+            return True
         score = self.found.deltas["mean_score"]
         moved = any(self.found.counts[status] for status in ("regression", "improvement"))
         return moved or bool(self.found.deltas["pass_rate"]) or (score is not None and abs(score) > SMALL_CHANGE)
