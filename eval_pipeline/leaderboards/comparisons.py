@@ -7,7 +7,7 @@ their reason. Means are over cases: the repetitions of a case are averaged first
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -101,16 +101,25 @@ def compare(
 
     A case whose content differs between the sides is another case: it is paired only with `allow_changed`.
     """
+    overall = compare_overall(baseline, candidate, threshold=threshold, allow_changed=allow_changed)
+    suites = overall.cases["suite"].unique().sort().to_list()
+    summaries = (_summary(overall.cases.filter(pl.col("suite") == suite), suite) for suite in suites)
+    return replace(overall, suites=tuple(summaries))
+
+
+def compare_overall(
+    baseline: Results, candidate: Results, *, threshold: float = THRESHOLD, allow_changed: bool = False
+) -> Comparison:
+    """Return what `compare` returns, without the summaries of single suites: they are most of its time."""
     several = len(baseline.runners) > 1 or len(candidate.runners) > 1
     keys = RUNNER_CASE if several else CASE
     cases = _paired(by_case(baseline.frame, keys), by_case(candidate.frame, keys), keys, threshold, allow_changed)
-    suites = cases["suite"].unique().sort().to_list()
     return Comparison(
         baseline=baseline.name,
         candidate=candidate.name,
         threshold=threshold,
         summary=_summary(cases, None),
-        suites=tuple(_summary(cases.filter(pl.col("suite") == suite), suite) for suite in suites),
+        suites=(),
         cases=cases,
     )
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.comparisons import Comparison, compare, games_of, one_per_runner, ratings
+from eval_pipeline.leaderboards.comparisons import Comparison, compare_overall, games_of, one_per_runner, ratings
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.statistics.ratings import rating_intervals
 from eval_pipeline.warehouse.page_queries import current_names
@@ -15,7 +15,7 @@ from eval_pipeline.warehouse.selections import read_results, select
 from eval_pipeline.warehouse.store import Connection
 
 MOST_RUNNERS = 12
-"""Runners that the page rates: each is compared with each other."""
+"""Runners that the page rates, those with the highest scores: each is compared with each other."""
 MOST_EXPORTED = 300
 """Comparisons for the ratings of an exported page; with more, only those of all suites together are in it."""
 
@@ -33,7 +33,7 @@ def ratings_document(connection: Connection, suite: str | None = None, cluster_b
     if len(sides) < 2:
         return document | {"problem": "there are no two runners with results of these cases"}
     left_out = len(sides) - MOST_RUNNERS
-    pairs = [compare(first, second) for first, second in combinations(sides[:MOST_RUNNERS], 2)]
+    pairs = [compare_overall(first, second) for first, second in combinations(sides[:MOST_RUNNERS], 2)]
     try:
         strengths = ratings(pairs)
     except InputError as error:
@@ -62,7 +62,8 @@ def _sides(connection: Connection, suite: str | None, runners: Sequence[str], cl
     if not runners:
         return []
     chosen = select(connection, "standing", suites=[suite] if suite else [], runners=list(runners))
-    return one_per_runner(read_results(connection, chosen, "runners", cluster_by))
+    sides = one_per_runner(read_results(connection, chosen, "runners", cluster_by))
+    return sorted(sides, key=lambda side: -float(side.frame["score"].mean() or 0.0))  # type: ignore[arg-type]
 
 
 def _counts(pairs: list[Comparison], name: str) -> dict[str, int]:

@@ -87,7 +87,7 @@ def test_runners_are_chosen_and_past_results_are_shown(served: Served, browser: 
 
 def test_the_names_of_runners_and_cases_stay_in_sight(served: Served, browser: Browser) -> None:
     rows = "document.querySelector('.rows')"
-    scroll = f"{rows}.style.height = '150px'; {rows}.style.minHeight = 0; {rows}.scrollTo(500, 500)"
+    scroll = f"{rows}.style.maxHeight = '150px'; {rows}.scrollTo(500, 500)"
     offset = "document.querySelector('{1}').getBoundingClientRect().{0} - {2}.getBoundingClientRect().{0}"
     place = f"Math.abs({offset}) < 1"
     head, first = place.format("top", ".gridrow.head", rows), place.format("left", ".gridrow.head > div", rows)

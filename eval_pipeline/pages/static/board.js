@@ -4,7 +4,7 @@ import { intervalBar, shareBar } from "./charts.js";
 import { load } from "./data.js";
 import { fill, foldable, h, section, table } from "./dom.js";
 import { failuresByClass, heatMap } from "./failures.js";
-import { moment, percent } from "./format.js";
+import { moment, percent, shortened } from "./format.js";
 import { changesLink, changesPart } from "./changes.js";
 import { plotsOf } from "./plots.js";
 
@@ -25,8 +25,9 @@ export async function showBoard(main) {
     h("div.columns", {},
       section("What changed", changesLink(board.changes), changesPart(board.changes)),
       section("Failures by class", failuresByClass(board.failures)),
-      heatSection(board.suites)),
+      isWide(board.suites) || heatSection(board.suites)),
     board.suites.length > 1 && overall(board.overall),
+    isWide(board.suites) && heatSection(board.suites),
     board.suites.map((suite) => standings(suite, board)),
     legend(board));
 }
@@ -36,12 +37,13 @@ function longestName(board) {
   return Math.min(LONGEST, Math.max(8, ...board.suites.flatMap((suite) => suite.rows.map((row) => row.runner.length))));
 }
 
-/** The heat map; across the whole page where its runners need the room. */
+/** Whether the heat map needs the whole page: it is below what is smaller then. */
+function isWide(suites) {
+  return new Set(suites.flatMap((suite) => suite.rows.map((row) => row.runner))).size > ROOM_FOR;
+}
+
 function heatSection(suites) {
-  const runners = new Set(suites.flatMap((suite) => suite.rows.map((row) => row.runner)));
-  const part = section("Suite × runner", h("p.quiet", {}, "pass rate in %; dashed: not ranked"), heatMap(suites));
-  if (runners.size > ROOM_FOR) part.classList.add("whole");
-  return part;
+  return section("Suite × runner", h("p.quiet", {}, "pass rate in %; dashed: not ranked"), heatMap(suites));
 }
 
 function chooser(board) {
@@ -79,7 +81,8 @@ function scale() {
 /** The texts of a standing are the command line's; drawings are of its numbers. */
 function cells(row, suite) {
   const [rank, runner, rate, , mean, graded, errors, p50, p95, tokens, cost, answered] = row.texts;
-  const name = suite ? h("a", { href: href("suite", { suite, runner }) }, runner) : runner;
+  const shown = shortened(runner, LONGEST);
+  const name = suite ? h("a", { href: href("suite", { suite, runner }) }, shown) : shown;
   const coverage = h("span.coverage", {}, shareBar(row.coverage ?? 0, `${percent(row.coverage)} graded`), graded);
   return { "#": rank, runner: h("span.name", { title: runner }, name), group: groupLetters(row.groups), "pass rate": rate, interval: intervalBar(row), mean, coverage, errors, p50, p95, tokens, cost, answered };
 }

@@ -3,7 +3,7 @@ import { adjust, href, place } from "./address.js";
 import { load } from "./data.js";
 import { fill, foldable, h, section } from "./dom.js";
 import { textOfMessage } from "./embedded.js";
-import { amount, milliseconds, money } from "./format.js";
+import { amount, milliseconds, money, shortened } from "./format.js";
 import { historyTable } from "./history.js";
 import { onKeys } from "./keys.js";
 import { statusBadge } from "./marks.js";
@@ -62,7 +62,7 @@ function controls(state, main) {
     const on = state.shown.all.filter((name) => state.shown.on.includes(name) !== (name === runner));
     again({ runner: on.length && on.length < state.shown.all.length ? on : null }, main);
   };
-  const chips = state.shown.all.map((runner) => h("button.runner", { "aria-pressed": state.shown.on.includes(runner), onclick: toggle(runner) }, runner));
+  const chips = state.shown.all.map((runner) => h("button.runner", { "aria-pressed": state.shown.on.includes(runner), title: runner, onclick: toggle(runner) }, shortened(runner)));
   const repetitions = [...new Set(state.plans.map((plan) => plan.repetition))].sort((a, b) => a - b);
   const select = (label, name, options) => h("label", {}, `${label} `, h("select", { onchange: (event) => again({ [name]: event.target.value || null }, main) }, options));
   const option = (value, text, chosen) => h("option", { value, selected: chosen }, text);

@@ -1,6 +1,6 @@
 // Charts: small drawings in tables, and plots by uPlot.
 import { h, svg } from "./dom.js";
-import { milliseconds, money, percent } from "./format.js";
+import { milliseconds, money, percent, shortened } from "./format.js";
 
 /** Return a bar from 0 to 1: bounds (every plan that is not graded failed, or passed), 95 % interval, and the rate. */
 export function intervalBar(row) {
@@ -84,7 +84,7 @@ function drawPoint(plot, point, names) {
   context.beginPath();
   context.arc(x, y, 4.5 * ratio, 0, 2 * Math.PI);
   context.fill();
-  drawName(context, point.name, { x, y: y + 16 * ratio }, plot.bbox, names);
+  drawName(context, shortened(point.name), { x, y: y + 16 * ratio }, plot.bbox, names);
   context.restore();
 }
 

@@ -31,7 +31,7 @@ function setProperty(element, key, value) {
 }
 
 function isShown(child) {
-  return child !== null && child !== undefined && child !== false && child !== "";
+  return child !== null && child !== undefined && child !== false && child !== true && child !== "";
 }
 
 function asNode(child) {

@@ -2,7 +2,7 @@
 import { href } from "./address.js";
 import { shareBar } from "./charts.js";
 import { foldable, h, table } from "./dom.js";
-import { amount, percent } from "./format.js";
+import { amount, percent, shortened } from "./format.js";
 
 /** Return failure classes, the most frequent first, each with where it happened and examples. */
 export function failuresByClass(failures) {
@@ -34,7 +34,7 @@ export function heatMap(suites) {
     h("a", { href: href("suite", { suite: suite.suite }) }, suite.suite),
     ...runners.map((runner) => heat(suite, suite.rows.find((row) => row.runner === runner))),
   ]);
-  const head = ["", ...runners.map((runner) => h("span.upright", { title: runner }, runner))];
+  const head = ["", ...runners.map((runner) => h("span.upright", { title: runner }, shortened(runner)))];
   return table(head, rows, { name: "heat" });
 }
 

@@ -57,6 +57,14 @@ export function counted(number, noun, plural = `${noun}s`) {
   return `${amount(number)} ${number === 1 ? noun : plural}`;
 }
 
+const LONGEST_NAME = 24;
+
+/** Return a name with its middle left out where it is long: names of versions differ at their end. */
+export function shortened(name, longest = LONGEST_NAME) {
+  const half = Math.floor((longest - 1) / 2);
+  return name.length <= longest ? name : `${name.slice(0, half)}…${name.slice(-half)}`;
+}
+
 function isUnknown(value) {
   return value === null || value === undefined || Number.isNaN(value);
 }

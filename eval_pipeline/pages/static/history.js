@@ -2,7 +2,7 @@
 import { href } from "./address.js";
 import { h, table } from "./dom.js";
 import { isEmbedded } from "./embedded.js";
-import { amount, moment } from "./format.js";
+import { amount, moment, shortened } from "./format.js";
 import { statusBadge } from "./marks.js";
 
 /** Return a table with a row for each sweep, the newest first, and a column for each runner. */
@@ -16,7 +16,7 @@ export function historyTable(history, suite, caseId) {
     const time = moment(own[0].decided_at);
     return [isEmbedded() ? time : h("a", { href: address, title: `the case as sweep ${sweep} left it` }, time), ...runners.map((runner) => own.filter((row) => row.runner === runner).map(verdict))];
   });
-  return table(["sweep", ...runners], rows, { name: "history" });
+  return table(["sweep", ...runners.map((runner) => h("span", { title: runner }, shortened(runner)))], rows, { name: "history" });
 }
 
 function verdict(row) {

@@ -2,7 +2,7 @@
 import { go, href, place } from "./address.js";
 import { load } from "./data.js";
 import { fill, h, section, svg, table } from "./dom.js";
-import { amount, UNKNOWN } from "./format.js";
+import { amount, shortened, UNKNOWN } from "./format.js";
 
 const LEAD = "Each two runners are compared case by case: the higher score wins, a tie counts half a win for both (Bradley and Terry). Strengths have "
   + "geometric mean 1; a runner of strength 2 wins twice as often against one of strength 1. Intervals: 95 %.";
@@ -12,7 +12,7 @@ export async function showRatings(main) {
   const suite = place().query.get("suite");
   fill(main, h("p.quiet", {}, "comparing runners …"));
   const found = await load("ratings", suite ? { suite } : {});
-  const left = found.left_out ? h("p.quiet", {}, `${found.left_out} further runners are not rated here: eval-pipeline compare --ratings rates any`) : null;
+  const left = found.left_out ? h("p.quiet", {}, `${found.left_out} further runners with lower scores are not rated here: eval-pipeline compare --ratings rates any`) : null;
   fill(main, h("div.title", {}, h("h1", {}, "Ratings"), suiteChooser(found)), h("p.quiet.lead", {}, LEAD));
   if (!found.ratings.length) return main.append(...noRatings(found, suite));
   return main.append(...[strengths(found.ratings), left, section("How likely the one in the row wins a case", chances(found.ratings))].filter(Boolean));
@@ -60,5 +60,5 @@ function chances(rated) {
     const chance = one.strength / (one.strength + other.strength);
     return h(`span.warmth.w${Math.min(9, Math.floor(10 * chance))}`, { title: `${one.runner} against ${other.runner}` }, `${Math.round(100 * chance)} %`);
   };
-  return table(["", ...rated.map((each) => h("span.upright", {}, each.runner))], rated.map((one) => [one.runner, ...rated.map((other) => cell(one, other))]), { name: "heat" });
+  return table(["", ...rated.map((each) => h("span.upright", { title: each.runner }, shortened(each.runner)))], rated.map((one) => [h("span", { title: one.runner }, shortened(one.runner)), ...rated.map((other) => cell(one, other))]), { name: "heat" });
 }

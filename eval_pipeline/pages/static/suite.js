@@ -2,7 +2,7 @@
 import { adjust, href, place } from "./address.js";
 import { load } from "./data.js";
 import { fill, foldable, h } from "./dom.js";
-import { amount, counted } from "./format.js";
+import { amount, counted, shortened } from "./format.js";
 import { FILTERS, placesOf } from "./grid_filters.js";
 import { onKeys } from "./keys.js";
 import { markBadges } from "./marks.js";
@@ -36,7 +36,7 @@ export async function showSuite(main) {
 function columnHead({ name, marks }) {
   const graded = marks.filter((each) => /[pefu]/.test(each));
   const passed = graded.filter((each) => !/[fu]/.test(each)).length;
-  return h("div", {}, name, h("div.tally", {}, graded.length ? `${amount(passed)} of ${amount(graded.length)} passed` : "nothing graded"));
+  return h("div", {}, h("span", { title: name }, shortened(name, 40)), h("div.tally", {}, graded.length ? `${amount(passed)} of ${amount(graded.length)} passed` : "nothing graded"));
 }
 
 function layOut(grid, runners) {
@@ -74,7 +74,7 @@ function runnerChips(state) {
     adjust({ runner: chosen.length && chosen.length < state.grid.runners.length ? chosen : null });
     window.dispatchEvent(new HashChangeEvent("hashchange"));
   };
-  return h("div.chips", { "aria-label": "runners" }, state.grid.runners.map(({ name }) => h("button.runner", { "aria-pressed": on.includes(name), onclick: press(name) }, name)));
+  return h("div.chips", { "aria-label": "runners" }, state.grid.runners.map(({ name }) => h("button.runner", { "aria-pressed": on.includes(name), title: name, onclick: press(name) }, shortened(name))));
 }
 
 function later(act, ms) {
