@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from eval_pipeline.leaderboards.case_totals import CaseTotals, stored_totals, totals_of
 from eval_pipeline.leaderboards.show import counted, percent
 
 OVERALL = "(all)"
@@ -29,7 +30,8 @@ _NARROWED = 10
 @dataclass(frozen=True)
 class PairStatistics:
     """What a board needs of a pair; the fields of a row of `pair_statistics` in `row`, lists in the order of `cases`:
-    numbers as NumPy arrays, texts as Polars series, None where no pair of the suite has other ones, or clusters.
+    numbers as NumPy arrays, texts as Polars series. Texts are None where no pair of the suite has other ones, or
+    clusters; numbers are None where `totals` and `outcomes` tell all that the board needs of them.
 
     `later_carried_out` of `later_plans` is what an unfinished later sweep reached.
     """
@@ -61,9 +63,15 @@ class PairStatistics:
         return {case: place for place, case in enumerate(self.row["cases"].to_list())}
 
     @cached_property
+    def totals(self) -> CaseTotals:
+        """The counts over all its cases, with its own weights and clusters."""
+        stored = self.row.get("totals")
+        return Listed(pair=self).count_lists() if stored is None else stored_totals(stored)
+
+    @property
     def plans(self) -> int:
         """All plans, those of broken cases included."""
-        return int(self.row["planned"].sum()) + int(self.row["broken"])
+        return self.totals.planned + int(self.row["broken"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +100,26 @@ class Listed:
         """The clusters of these cases; None where each is its own."""
         row = self.pair.row
         return None if _are_equal(row["clusters"], row["cases"]) else self.values("clusters").to_list()
+
+    @property
+    def totals(self) -> CaseTotals:
+        """The counts over these cases."""
+        return self.pair.totals if self._is_plain else self.count_lists()
+
+    @property
+    def outcomes(self) -> bytes | None:
+        """A bit for each of these cases: whether it is graded; then one: whether it passed. None where bits do not tell
+        all: cases are weighted or clustered, or one passed in part."""
+        return self.pair.row.get("outcomes") if self._is_plain else None
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether what was stored of the pair as a whole is of these cases, with the weights of the board."""
+        return self.places is None and self.weights is self.pair.row.get("weights")
+
+    def count_lists(self) -> CaseTotals:
+        """Return the totals of the lists."""
+        return totals_of({name: self.values(name) for name in _COUNTED}, self.clusters, self.weights)
 
 
 def list_suite(pairs: Sequence[PairStatistics], floor: float) -> list[Listed]:
@@ -148,11 +176,16 @@ def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[in
 
 
 def _too_little(listed: Listed, floor: float) -> str | None:
-    graded = float(listed.values("graded").sum())
+    graded, planned = (_count(listed, name) for name in ("graded", "planned"))
     if not graded:
         return "nothing graded"
-    coverage = graded / (float(listed.values("planned").sum()) + int(listed.pair.row["broken"]))
+    coverage = graded / (planned + int(listed.pair.row["broken"]))
     return f"{percent(coverage)} graded, below {percent(floor)}" if coverage < floor - 1e-9 else None
+
+
+def _count(listed: Listed, name: str) -> int:
+    lists = listed.pair.row.get(name)
+    return int(getattr(listed.totals, name) if lists is None else listed.values(name).sum())
 
 
 def common_suites(ranked: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
@@ -191,7 +224,8 @@ def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:
     return f"no rank on {shown}"
 
 
-_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums", "weights")
+_COUNTED = ("planned", "graded", "answers", "passed", "score_sums")
+_NUMBERS = (*_COUNTED, "weights")
 _TEXTS = ("cases", "clusters", "decision_keys")
 
 
@@ -205,8 +239,9 @@ def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     lists = {name: frame[name] for name in (*_NUMBERS, *_TEXTS) if name in frame.columns}
     rows = list(frame.drop(*lists).iter_rows(named=True))
     texts = {name: _texts(rows, name, lists) for name in _TEXTS}
+    arrays = {name: list(map(_array, lists[name])) for name in _NUMBERS if name in lists}
     for place, row in enumerate(rows):
-        numbers = {name: _array(lists[name][place]) for name in _NUMBERS if name in lists}
+        numbers = {name: values[place] for name, values in arrays.items()}
         own = {name: texts[name][place] for name in _TEXTS}
         by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **own}))
     yield from by_suite.items()
@@ -215,8 +250,8 @@ def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
 def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series | None]:
     """Return a list of texts of each row: its own, or that of another row of its suite with the same id."""
     keys = [(row["suite"], row.get("texts_id", place)) for place, row in enumerate(rows)]
-    stored = (lists[name][place] for place in range(len(rows)))
-    known = {key: texts for key, texts in zip(keys, stored, strict=True) if texts is not None}
+    stored = enumerate(lists[name].is_not_null().to_list() if name in lists else ())
+    known = {keys[place]: lists[name][place] for place, is_known in stored if is_known}
     return [known.get(key) for key in keys]
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,14 @@ from eval_pipeline.leaderboards.boards import (
     missing_suites,
     pairs_of,
 )
+from eval_pipeline.leaderboards.case_totals import CaseTotals
+from eval_pipeline.leaderboards.runner_differences import DifferenceColumns, overall_sums
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.statistics.case_arrays import array_sums, relative_weights
-from eval_pipeline.statistics.clusters import effective_number, rate_interval, score_interval
-from eval_pipeline.statistics.pair_sums import Array, PairSums, cluster_codes, pair_sums
+from eval_pipeline.statistics.clusters import rate_interval, score_interval
+from eval_pipeline.statistics.outcome_sums import Bits, outcome_ranks, outcome_sums
+from eval_pipeline.statistics.pair_sums import Array, pair_sums
 from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.summaries import mean
-from eval_pipeline.statistics.sums_over_suites import added
 
 _ROUNDING = 9
 _UNKNOWN = (None, None)
@@ -59,15 +59,8 @@ STANDING_COLUMNS: dict[str, Any] = {
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
     "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64, "effective_cases": pl.Float64,
 }  # fmt: skip
-DIFFERENCE_COLUMNS: dict[str, Any] = {
-    "suite": pl.String, "runner": pl.String, "other_runner": pl.String, "cases": pl.Int64, "shared": pl.Int64,
-    "clusters": pl.Int64, "ups": pl.Int64, "downs": pl.Int64, "total": pl.Float64, "squares": pl.Float64,
-    "products": pl.Float64, "sizes": pl.Float64, "step": pl.Float64, "changes": pl.List(pl.Float64),
-}  # fmt: skip
-_SUMS = [field.name for field in fields(PairSums)]
-_RUNNERS = ("runner", "other_runner")
-
 Standing = dict[str, Any]
+_EMPTY: Standing = dict.fromkeys(STANDING_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,34 +84,47 @@ def rank(statistics: Iterable[pl.DataFrame], floor: float = COVERAGE_FLOOR) -> p
 def suite_boards(statistics: Iterable[pl.DataFrame], floor: float) -> SuiteBoards:
     """Return the board of each suite, ranked by paired tests on the cases of the board."""
     standings: list[Standing] = []
-    differences: list[tuple[Any, ...]] = []
+    differences = DifferenceColumns()
     for frame in statistics:
         for suite, pairs in pairs_of(frame):
-            rows, sums = _suite_board(pairs, floor)
-            standings += rows
-            differences += ((suite, *names, cases, *_values(each)) for *names, cases, each in sums)
-    return SuiteBoards(
-        pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row"),
-        pl.DataFrame(differences, schema=DIFFERENCE_COLUMNS, orient="row"),
-    )
-
-
-def _values(sums: PairSums) -> Iterator[Any]:
-    return (getattr(sums, name) for name in _SUMS)
+            standings += _suite_board(suite, pairs, floor, differences)
+    return SuiteBoards(pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row"), differences.frame)
 
 
 def _suite_board(
-    pairs: Sequence[PairStatistics], floor: float
-) -> tuple[list[Standing], list[tuple[str, str, int, PairSums]]]:
-    """Return the standings of one suite, and the sums of differences of any two ranked runners."""
+    suite: str, pairs: Sequence[PairStatistics], floor: float, differences: DifferenceColumns
+) -> list[Standing]:
+    """Return the standings of one suite, and add the sums of differences of any two ranked runners."""
     listed = list_suite(pairs, floor)
     standings = {row.pair.runner: _standing(row) for row in listed}
     ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
+    if ranked:
+        names = [row.pair.runner for row in ranked]
+        _rank([standings[name] for name in names], _compared(suite, names, ranked, differences))
+    return _in_order(standings.values())
+
+
+def _compared(
+    suite: str, names: Sequence[str], ranked: Sequence[Listed], differences: DifferenceColumns
+) -> list[tuple[int, int]]:
+    """Return the best and worst rank that tests leave each runner, and add their differences."""
+    bits = [row.outcomes for row in ranked]
+    if all(each is not None for each in bits):
+        graded, passed = _outcomes([each for each in bits if each is not None], ranked[0].totals.cases)
+        outcomes = outcome_sums(graded, passed)
+        differences.add_outcomes(suite, names, graded.shape[1], outcomes)
+        return outcome_ranks(len(ranked), outcomes)
     rates = np.array([_case_rates(row) for row in ranked], dtype=np.float64)
-    sums = list(pair_sums(rates, *((ranked[0].clusters, ranked[0].weights) if ranked else ())))
-    _rank([standings[row.pair.runner] for row in ranked], sums)
-    names, cases = [row.pair.runner for row in ranked], rates.shape[-1]
-    return _in_order(standings.values()), [(names[first], names[second], cases, each) for first, second, each in sums]
+    sums = list(pair_sums(rates, ranked[0].clusters, ranked[0].weights))
+    differences.add_sums(suite, names, rates.shape[-1], sums)
+    return rank_intervals(len(ranked), tests_of_sums(sums))
+
+
+def _outcomes(bits: Sequence[bytes], cases: int) -> tuple[Bits, Bits]:
+    """Return for each runner and case whether it is graded, and whether it passed."""
+    packed = np.frombuffer(b"".join(bits), dtype=np.uint8).reshape(len(bits), -1)
+    both = np.unpackbits(packed, axis=1)[:, -2 * cases :].astype(bool)
+    return both[:, :cases], both[:, cases:]
 
 
 def _case_rates(listed: Listed) -> Array:
@@ -130,16 +136,16 @@ def _case_rates(listed: Listed) -> Array:
 
 
 def _standing(listed: Listed) -> Standing:
-    pair = listed.pair
-    counts = {name: int(listed.values(name).sum()) for name in _COUNTED}
+    pair, totals = listed.pair, listed.totals
+    counts = {name: getattr(totals, name) for name in _COUNTED}
     if pair.complete:  # then what is not graded is an error
         counts["errored"] = counts["planned"] - counts["graded"]
     counts["planned"] += int(pair.row["broken"])
     return {
-        **dict.fromkeys(STANDING_COLUMNS),
+        **_EMPTY,
         **{name: pair.row[name] for name in _COPIED},
         **counts,
-        **_rates(listed),
+        **_rates(totals, pair.row["broken"]),
         "failed": counts["graded"] - counts["passed"],
         "coverage": counts["graded"] / counts["planned"] if counts["planned"] else None,
         "scope": "suite",
@@ -149,41 +155,26 @@ def _standing(listed: Listed) -> Standing:
     }
 
 
-def _rates(listed: Listed) -> Standing:
+def _rates(totals: CaseTotals, broken: int) -> Standing:
     """Return pass rate, its bounds, mean score, and the intervals."""
-    graded = listed.values("graded")
-    there = graded > 0
-    counts = graded[there]
-    rates, scores = listed.values("passed")[there] / counts, listed.values("score_sums")[there] / counts
-    codes = cluster_codes(listed.clusters)
-    codes = codes if codes is None else codes[there]
-    weights = None if listed.weights is None else listed.weights[there]
-    rate_ends = rate_interval(array_sums(rates, counts, codes, weights)) or _UNKNOWN
-    score_ends = score_interval(array_sums(scores, counts, codes, weights)) or _UNKNOWN
-    worst, best = _bounds(listed)
-    shares = None if weights is None else weights.tolist()
+    rate_ends = rate_interval(totals.rates) or _UNKNOWN
+    score_ends = score_interval(totals.scores) or _UNKNOWN
+    worst, best = _bounds(totals, broken)
     return {
-        "pass_rate": mean(rates.tolist(), shares), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
-        "pass_rate_worst": worst, "pass_rate_best": best,
-        "mean_score": mean(scores.tolist(), shares), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
-        "effective_cases": effective_number(shares) if shares else None,
+        "pass_rate": totals.pass_rate, "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
+        "pass_rate_worst": worst, "pass_rate_best": best, "mean_score": totals.mean_score,
+        "mean_score_low": score_ends[0], "mean_score_high": score_ends[1], "effective_cases": totals.effective_cases,
     }  # fmt: skip
 
 
-def _bounds(listed: Listed) -> tuple[float | None, float | None]:
+def _bounds(totals: CaseTotals, broken: int) -> tuple[float | None, float | None]:
     """Return the rate if every plan that is not graded had failed, and if it had passed; each case counts once, broken
     cases as many cases as the others have plans on average."""
-    planned = listed.values("planned")
-    plans = int(planned.sum())
-    if not plans:
+    if not totals.planned:
         return _UNKNOWN
-    broken = listed.pair.row["broken"] * len(planned) / plans
-    total = len(planned) + broken
-    weights = relative_weights(listed.weights)
-    shares = 1.0 if weights is None else weights
-    passed = float((shares * listed.values("passed") / planned).sum())
-    unknown = float((shares * (1 - listed.values("graded") / planned)).sum()) + broken
-    return passed / total, (passed + unknown) / total
+    broken_cases = broken * totals.cases / totals.planned
+    total = totals.cases + broken_cases
+    return totals.passed_shares / total, (totals.passed_shares + totals.open_shares + broken_cases) / total
 
 
 def _note(row: Mapping[str, Any]) -> str | None:
@@ -193,10 +184,9 @@ def _note(row: Mapping[str, Any]) -> str | None:
     return f"a later run carried out {row['later_carried_out']} of {plans}"
 
 
-def _rank(standings: Sequence[Standing], sums: Sequence[tuple[int, int, PairSums]]) -> None:
+def _rank(standings: Sequence[Standing], intervals: Sequence[tuple[int, int]]) -> None:
     """Set the ranks of standings: by rate, then mean score; and the best and worst rank that the data leaves open."""
     keys = [_key(standing) for standing in standings]
-    intervals = rank_intervals(len(standings), tests_of_sums(sums))
     for standing, key, (best, worst) in zip(standings, keys, intervals, strict=True):
         standing["rank"] = 1 + sum(other < key for other in keys)
         standing["rank_best"], standing["rank_worst"] = best, worst
@@ -222,7 +212,8 @@ def with_overall(boards: SuiteBoards) -> pl.DataFrame:
     for runner, row in rows.items():
         if runner not in runners:
             row["apart"] = missing_suites(suites, ranked[runner]) if suites else "no rank on any suite"
-    _rank([rows[runner] for runner in runners], _overall_sums(boards.differences, suites, runners))
+    tests = tests_of_sums(overall_sums(boards.differences, suites, runners))
+    _rank([rows[runner] for runner in runners], rank_intervals(len(runners), tests))
     overall = pl.DataFrame(_in_order(rows.values()), schema=STANDING_COLUMNS, orient="row")
     return pl.concat([boards.standings, overall])
 
@@ -258,24 +249,6 @@ def _newest_sweep(rows: Sequence[Standing]) -> str | None:
     return max(_known(rows, "sweep_id"), default=None)
 
 
-def _overall_sums(
-    differences: pl.DataFrame, suites: Sequence[str], runners: Sequence[str]
-) -> list[tuple[int, int, PairSums]]:
-    """Return the sums of differences between runners over all suites, weighted so that every suite counts the same."""
-    pairs = list(combinations(range(len(runners)), 2))
-    number = pl.Enum(runners)
-    among = pl.col("runner").is_in(runners) & pl.col("other_runner").is_in(runners)
-    chosen = differences.filter(pl.col("suite").is_in(suites) & among).sort("suite", maintain_order=True)
-    if chosen.is_empty():
-        return []
-    sizes = dict(chosen.select("suite", "cases").unique().iter_rows())
-    weights = sum(sizes.values()) / len(sizes) / chosen["cases"].to_numpy()
-    first, second = (chosen[name].cast(number).to_physical().to_numpy().astype(np.intp) for name in _RUNNERS)
-    groups = first * (2 * len(runners) - first - 1) // 2 + second - first - 1  # places among combinations, in order
-    sums = added({name: chosen[name] for name in _SUMS}, groups, len(pairs), weights)
-    return [(*pair, sums[place]) for place, pair in enumerate(pairs)]
-
-
 def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Standing:
     """Return the mean over suites. The intervals take the suites as independent: the distances from each suite's value
     to the ends of its interval are added in quadrature (Zou and Donner 2008, Statistics in Medicine 27)."""
@@ -284,7 +257,7 @@ def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Stand
     known = {name: _known_sum(chosen, name) for name in _SUMMED_WHERE_KNOWN}
     means = {name: mean(list(_known(chosen, name))) for name in ("pass_rate_worst", "pass_rate_best")}
     return {
-        **dict.fromkeys(STANDING_COLUMNS),
+        **_EMPTY,
         **sums,
         **known,
         **means,

@@ -14,18 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval_pipeline.statistics.case_arrays import relative_weights, sums_of_clusters
-from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline.statistics.sign_flips import GRID, LARGEST, flip_tail
+from eval_pipeline.statistics.sign_tails import sign_values
 from eval_pipeline.statistics.student import t_tail
 
 Array = NDArray[np.float64]
 MOST_CHANGES = round(LARGEST ** (1 / 3))
 """More changes than these are never tested exactly: the size of each is not needed."""
-_TERMS_AT_ONCE = 1_000_000
 _SMALL_PRODUCT, _LEAST_CASES = 1 << 18, 256
 """Multiplications up to which OpenBLAS uses one thread, and cases that are worth a product."""
-_EXACTLY = 64
-"""Signs up to which the sign test is computed with whole numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +102,7 @@ def _sizes(values: Array) -> set[float]:
 def _of_two_values(values: Array, known: NDArray[np.bool_], step: float) -> Iterator[tuple[int, int, PairSums]]:
     """Yield the sums of sides whose cases all are 0 or `step`, each its own cluster, by products of matrices."""
     ones, there = (values != 0).astype(np.float64), known.astype(np.float64)
-    wins, shared = _products(ones, there - ones), _products(there, there)
+    wins, shared = products_of_sides(ones, there - ones), products_of_sides(there, there)
     for first, second in combinations(range(len(values)), 2):
         ups, downs, cases = int(wins[first, second]), int(wins[second, first]), int(shared[first, second])
         sign = 1 if step > 0 else -1
@@ -127,7 +124,7 @@ def _of_two_values(values: Array, known: NDArray[np.bool_], step: float) -> Iter
         )
 
 
-def _products(first: Array, second: Array) -> Array:
+def products_of_sides(first: NDArray[np.floating], second: NDArray[np.floating]) -> Array:
     """Return the sum over cases of the products of whole numbers of each two sides, some cases at a time: a small
     product of matrices is computed by one thread, a larger one wakes threads that wait for each other."""
     step = max(_LEAST_CASES, _SMALL_PRODUCT // max(1, len(first) * len(second)))
@@ -190,34 +187,6 @@ def _by_student(sums: PairSums) -> float:
 
 def sign_p_values(counts: Sequence[tuple[int, int]]) -> list[float]:
     """Return the two-sided p-values of sign tests with so many ups and downs, all at once."""
-    values = {pair: signs(*pair).p_value for pair in set(counts) if sum(pair) <= _EXACTLY}
-    many = [pair for pair in set(counts) if sum(pair) > _EXACTLY]
-    values.update(zip(many, _many_sign_p_values(many), strict=True))
-    return [values[pair] for pair in counts]
-
-
-def _many_sign_p_values(counts: Sequence[tuple[int, int]]) -> list[float]:
-    if not counts:
-        return []
-    pairs = np.array(counts, dtype=np.int64)
-    trials, least = pairs.sum(axis=1), pairs.max(axis=1)
-    terms = int(14 * math.sqrt(trials.max())) + 64  # later ones are below 1e-80 of the first
-    at_once = max(1, _TERMS_AT_ONCE // terms)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials.max() + 1, dtype=np.float64)))])
-    tails = [
-        _tails(logs, trials[start : start + at_once], least[start : start + at_once], terms)
-        for start in range(0, len(pairs), at_once)
-    ]
-    values: list[float] = np.minimum(1.0, 2 * np.concatenate(tails)).tolist()
+    pairs = np.array(counts, dtype=np.int64).reshape(-1, 2)
+    values: list[float] = sign_values(pairs[:, 0], pairs[:, 1]).tolist()
     return values
-
-
-def _tails(logs: Array, trials: NDArray[np.int64], least: NDArray[np.int64], terms: int) -> Array:
-    """Return the probability of at least so many heads in fair tosses; `logs` are the logarithms of factorials."""
-    heads = least[:, None] + np.arange(terms)
-    there = heads <= trials[:, None]
-    heads = np.minimum(heads, trials[:, None])
-    outcomes = logs[trials][:, None] - logs[heads] - logs[trials[:, None] - heads]
-    chances = np.where(there, np.exp(outcomes - trials[:, None] * math.log(2)), 0.0)
-    tails: Array = chances.sum(axis=1)
-    return tails

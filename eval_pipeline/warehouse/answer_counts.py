@@ -9,6 +9,7 @@ there only because the first did not pass, does not take its place.
 from __future__ import annotations
 
 from eval_pipeline.failures import BUDGET_EXCEEDED, STOPPED
+from eval_pipeline.warehouse.case_sums import OUTCOMES, TOTALS
 from eval_pipeline.warehouse.tables import BY_NAME
 
 _MEASURES = (
@@ -76,7 +77,8 @@ STATISTICS = f"""
                list(planned::INTEGER ORDER BY position) AS planned, list(graded::INTEGER ORDER BY position) AS graded,
                list(answers::INTEGER ORDER BY position) AS answers, list(passed::INTEGER ORDER BY position) AS passed,
                list(score_sum ORDER BY position) AS score_sums, list(score_squares ORDER BY position) AS score_squares,
-               CASE WHEN count(weight) > 0 THEN list(coalesce(weight, 1) ORDER BY position) END AS weights
+               CASE WHEN count(weight) > 0 THEN list(coalesce(weight, 1) ORDER BY position) END AS weights,
+               {TOTALS} AS totals, {OUTCOMES} AS outcomes
         FROM plans GROUP BY statistics_id),
     totals AS (
         SELECT statistics_id,
@@ -100,7 +102,7 @@ REFUSED = (BUDGET_EXCEEDED.id, STOPPED.id)
 
 
 _TEXTS = ("cases", "clusters", "decision_keys")
-_DERIVED = ("plans", "case_count", "texts_id", "counts_id", "clustered")
+_DERIVED = ("plans", "case_count", "texts_id", "counts_id", "clustered", "totals", "outcomes")
 _COUNTED = [name for name in BY_NAME["pair_statistics"].column_names if name not in ("statistics_id", *_DERIVED)]
 _SOURCES = {
     "plans": "(list_sum(planned) + broken)::BIGINT",

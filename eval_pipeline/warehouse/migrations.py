@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.case_sums import TOTALS_TYPE
 from eval_pipeline.warehouse.counted_again import COUNT_STORED
 from eval_pipeline.warehouse.engines import IN_UTC
 from eval_pipeline.warehouse.schema import (
@@ -172,6 +173,7 @@ _ADDED_IN_21: Mapping[str, Mapping[str, str]] = {
     "runners": {"arm_of": "VARCHAR", "arm": "VARCHAR", "arm_place": "INTEGER"}
 }
 _ADDED_IN_33: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"clustered": "BOOLEAN"}}
+_ADDED_IN_40: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"totals": TOTALS_TYPE, "outcomes": "BLOB"}}
 _ADDED_IN_36: Mapping[str, Mapping[str, str]] = {"cases": {"repetitions": "INTEGER"}}
 _ADDED_IN_37: Mapping[str, Mapping[str, str]] = {"cases": {"input_key": "VARCHAR"}}
 _TEXTS_IN_9 = (
@@ -274,6 +276,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(37, "stale pairs need executions for every edit that targets see", tuple(_added(_ADDED_IN_37))),
     Migration(38, "views of rates count first answers", ()),
     Migration(39, "failure_trends has reused executions, latencies are those of graded answers", ()),
+    Migration(40, "sums over the cases of pairs", tuple(_added(_ADDED_IN_40))),
 )
 
 

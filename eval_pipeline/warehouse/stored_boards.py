@@ -15,14 +15,15 @@ from typing import Any
 import polars as pl
 
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS
+from eval_pipeline.leaderboards.runner_differences import DIFFERENCE_COLUMNS
+from eval_pipeline.leaderboards.standings import STANDING_COLUMNS
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CHOSEN = """
     WITH stored AS (
         SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, s.complete, s.missing, s.plans,
                s.case_count, s.suite_revision, s.texts_id, s.counts_id,
-               s.clustered,
+               s.clustered, s.totals IS NOT NULL AS summed,
                row_number() OVER (PARTITION BY c.suite, c.runner ORDER BY c.finished_at DESC, c.sweep_id DESC) AS age
         FROM sweep_pairs c JOIN pair_statistics s USING (statistics_id)
         SEMI JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner),
@@ -31,7 +32,7 @@ _CHOSEN = """
         SELECT * FROM stored
         QUALIFY row_number() OVER (PARTITION BY suite, runner ORDER BY complete DESC, age) = 1)
     SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, c.complete, c.case_count, c.suite_revision,
-           c.texts_id, c.counts_id, c.clustered,
+           c.texts_id, c.counts_id, c.clustered, c.summed,
            CASE WHEN c.complete THEN n.plans - n.missing END AS later_carried_out,
            CASE WHEN c.complete THEN n.plans END AS later_plans
     FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
@@ -44,11 +45,14 @@ _NUMBERS = {
 _UNREAD = ("score_squares", "plans", "case_count", "counts_id")
 _ALIKE = (pl.col("texts_id").n_unique() == 1) & (~pl.col("clustered")).fill_null(value=False).all()
 """Whether all pairs of a suite have the same cases, none of them clustered, and are decided by the same."""
+_OUTCOMES = ("graded", "passed")
+"""The lists that tests of pairs need where outcomes alone do not tell: what a board also needs of alike pairs."""
 _NO_TEXTS = pl.DataFrame(schema={"statistics_id": pl.String, "": pl.List(pl.String)})
 _OF_IDS = "WHERE list_contains($2::VARCHAR[], suite) AND statistics_id IN (SELECT unnest($1::VARCHAR[]))"
 _COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_NUMBERS, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
 _LIST = f"SELECT statistics_id, {{}} FROM pair_statistics {_OF_IDS}"
 _ARRAYS = f"SELECT statistics_id, {{0}}::{{1}}[] AS numbers FROM pair_statistics {_OF_IDS} AND {{0}} IS NOT NULL"
+_NONE: Mapping[str, Any] = {"statistics_id": (), "numbers": ()}
 _CASES_AT_ONCE = 2_000_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
 _NEWEST = "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
@@ -85,27 +89,33 @@ def _board_key(pairs: list[dict[str, Any]], rules: Collection[Any]) -> str:
 def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield the counts of chosen pairs, some suites at a time: one row per pair, lists of numbers as NumPy arrays.
 
-    Most pairs of a suite have the same cases: lists of texts are in one row of each `texts_id` of a suite only, the
-    others have null. So have all where there is nothing to compare.
+    Most pairs of a suite have the same cases, and sums over them: then a row has no lists but those that outcomes do
+    not tell. Otherwise lists of texts are in one row of each `texts_id` of a suite, the others have null.
     """
-    for part in _some_suites(chosen):
+    summed = (_ALIKE & pl.col("summed").all()).over("suite")
+    for part in _some_suites(chosen.with_columns(summed=summed)):
         suites, ids = part["suite"].unique().to_list(), part["statistics_id"].to_list()
         first = pl.struct("suite", "texts_id").is_first_distinct()
         compared = part.filter(first, ~_ALIKE.over("suite"))["statistics_id"].to_list()
         counts = warehouse.frame(_COUNTS, [ids, suites])
-        known = part.drop("case_count", "counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
+        known = part.drop("counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
         rows = known.join(counts, on="statistics_id")
         for name in _TEXTS:  # one at a time: DuckDB reads a list of some thousand rows at once
             query = _LIST.format(name)
             lists = warehouse.frame(query, [compared, suites]) if compared else _NO_TEXTS.rename({"": name})
             rows = rows.join(lists, on="statistics_id", how="left")
-        yield rows.with_columns(*_arrays(warehouse, rows["statistics_id"].to_list(), suites))
+        yield rows.with_columns(*_arrays(warehouse, rows, suites))
 
 
-def _arrays(warehouse: Warehouse, ids: Sequence[str], suites: Sequence[str]) -> Iterator[pl.Series]:
-    """Yield the lists of numbers of pairs, as arrays. DuckDB makes them a tenth as fast by way of a file."""
+def _arrays(warehouse: Warehouse, rows: pl.DataFrame, suites: Sequence[str]) -> Iterator[pl.Series]:
+    """Yield the lists of numbers of pairs that a board needs, as arrays. DuckDB makes them a tenth as fast by way of a
+    file."""
+    unclear = (~pl.col("summed") | pl.col("outcomes").is_null()).any().over("suite")
+    ids = rows["statistics_id"].to_list()
     for name, type_ in _NUMBERS.items():
-        read = warehouse.read(partial(_read, query=_ARRAYS.format(name, type_), values=[ids, suites]))
+        needed = rows.filter(unclear if name in _OUTCOMES else ~pl.col("summed"))["statistics_id"].to_list()
+        values = [needed, suites]
+        read = warehouse.read(partial(_read, query=_ARRAYS.format(name, type_), values=values)) if needed else _NONE
         arrays = dict(zip(read["statistics_id"], read["numbers"], strict=True))
         yield pl.Series(name, [arrays.get(id_) for id_ in ids], dtype=pl.Object)
 
@@ -116,7 +126,8 @@ def _read(connection: Connection, query: str, values: Sequence[Any]) -> Mapping[
 
 def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield the rows of as many suites as have few cases together."""
-    sizes = chosen.group_by("suite", maintain_order=True).agg(pl.col("case_count").sum())
+    lists = pl.when("summed").then(0).otherwise("case_count")
+    sizes = chosen.group_by("suite", maintain_order=True).agg(lists.sum().alias("case_count"))
     group = (pl.col("case_count").cum_sum() // _CASES_AT_ONCE).alias("group")
     numbered = sizes.select("suite", group)
     for part in chosen.join(numbered, on="suite", how="left", maintain_order="left").partition_by("group"):
@@ -174,8 +185,10 @@ def store_differences(warehouse: Warehouse, fresh: pl.DataFrame, keys: Mapping[s
     """Store the sums of differences of boards that were computed anew; `keys` are those of all suites on the board."""
     with warehouse.transaction() as connection:
         connection.execute(
-            f"DELETE FROM runner_differences WHERE (suite, board_key) NOT IN {_KEYS}",
-            _lists(keys),
+            f"""DELETE FROM runner_differences
+                WHERE (suite, board_key) NOT IN {_KEYS} OR board_key IS NULL OR list_contains($3::VARCHAR[], suite)""",
+            [*_lists(keys), fresh["suite"].unique().to_list()],
         )
-        rows = fresh.with_columns(board_key=pl.col("suite").replace_strict(keys, return_dtype=pl.String))
-        warehouse.write("runner_differences", rows.iter_rows(named=True))
+        if not fresh.is_empty():
+            rows = fresh.with_columns(board_key=pl.col("suite").replace_strict(keys, return_dtype=pl.String))
+            warehouse.replace("runner_differences", rows, {"board_key": None})

@@ -111,16 +111,22 @@ class TableWriter:
 
     @private_files()
     def replace(self, table: str, frame: pl.DataFrame, where: Mapping[str, Any]) -> None:
-        columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names)
+        """See the seam. The frame goes by a Parquet file, a tenth of the time of JSON lines."""
+        columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names if name in frame.columns)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = scratch_path(self.folder, "answer", ".parquet")
 
         def store(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(f'DELETE FROM "{table}" WHERE {_equals(where)}', list(where.values()))
             if len(frame):
-                source = _reader(BY_NAME[table], path, longest_line(path), exact=True)
-                connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
+                rows = f"read_parquet({sql_text(_no_pattern(path))})"
+                connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {rows}')
 
-        with self._spooled(table, frame.iter_rows(named=True)) as path:
+        try:
+            frame.with_columns(selectors.float().fill_nan(None)).write_parquet(path, compression="uncompressed")
             self.run(store)
+        finally:
+            path.unlink(missing_ok=True)
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
         path = scratch_path(self.folder, "answer", ".parquet")

@@ -7,6 +7,7 @@ DDL, comments, the encoding and the decoding of rows all derive from here. No pr
 from __future__ import annotations
 
 from eval_pipeline.reports.events import EVENT_KINDS
+from eval_pipeline.warehouse.case_sums import TOTALS_TYPE
 from eval_pipeline.warehouse.columns import Column, Table
 from eval_pipeline.warehouse.drift_tables import GRADE_TABLES
 from eval_pipeline.warehouse.user_tables import BASELINES, CASE_COLUMNS, COMPARISONS, USER_COLUMNS
@@ -304,8 +305,7 @@ TABLES: tuple[Table, ...] = (
         ("expected_failed", "BIGINT", "Graded plans that failed as expected"),
         ("unexpected_passed", "BIGINT", "Graded plans that passed although failing was expected"),
         ("errored", "BIGINT", "Executed plans without a graded answer"),
-        ("latency_p50_ms", "DOUBLE", "Median time of the target"),
-        ("latency_p95_ms", "DOUBLE", "95th percentile of it"),
+        ("latency_p50_ms", "DOUBLE", "Median time of the target"), ("latency_p95_ms", "DOUBLE", "Its 95th percentile"),
         ("input_tokens", "BIGINT", "Sum over answers that report it; NULL when none does"),
         ("output_tokens", "BIGINT", "Sum over answers that report it"),
         ("cost_usd", "DOUBLE", "Sum over answers whose cost is known; NULL when none is"),
@@ -319,17 +319,17 @@ TABLES: tuple[Table, ...] = (
         ("counts_id", "VARCHAR", "Hash of the whole row, its id left out"),
         ("weights", "DOUBLE[]", "How much each case counts in rates and means; NULL: all the same"),
         ("clustered", "BOOLEAN", "Whether cases share a cluster, or may: clusters differ from cases; NULL: not known"),
+        ("totals", TOTALS_TYPE, "Sums over cases; NULL: clustered or weighted cases, or stored by an older version"),
+        ("outcomes", "BLOB", "Per case a bit: graded; then: passed. NULL: as totals, or a case passed in part"),
     ),
     _table(
         "runner_differences",
         "Differences in pass rate between two ranked runners of a suite, over the cases that both have, as sums.",
-        ("suite", "runner", "other_runner"),
-        _SUITE, _RUNNER,
+        ("suite", "runner", "other_runner"), _SUITE, _RUNNER,
         ("other_runner", "VARCHAR", "Name of the runner that is subtracted"),
         ("board_key", "VARCHAR", "Identity of what they were computed from, as in leaderboards"),
         ("cases", "BIGINT", "Cases on the board of the suite"),
-        ("shared", "BIGINT", "Cases that both have"),
-        ("clusters", "BIGINT", "Clusters of these cases"),
+        ("shared", "BIGINT", "Cases that both have"), ("clusters", "BIGINT", "Clusters of these cases"),
         ("ups", "BIGINT", "Clusters with a positive sum of differences"),
         ("downs", "BIGINT", "Clusters with a negative one"),
         ("total", "DOUBLE", "Sum of the differences"),

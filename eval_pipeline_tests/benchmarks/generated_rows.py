@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from eval_pipeline.warehouse.case_sums import OUTCOMES, TOTALS
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -77,14 +78,20 @@ _SWEEP_PAIRS = {
     "statistics_id": "md5(concat_ws('|', 'statistics', s, r))", "invalid_cases": "0", "skipped": "0", "reused": "0",
 }  # fmt: skip
 _COUNTS = f"""
-    SELECT s, r, list({_CASE} ORDER BY c) AS cases, list({_CASE} ORDER BY c) AS clusters,
-           list(md5('decision' || c)[:16] ORDER BY c) AS decision_keys, list(1 ORDER BY c) AS planned,
-           list(1 ORDER BY c) AS graded, list(1 ORDER BY c) AS answers,
-           list(CASE WHEN {_PASSED} THEN 1 ELSE 0 END ORDER BY c) AS passed, list({_SCORE} ORDER BY c) AS score_sums,
-           list(pow({_SCORE}, 2) ORDER BY c) AS score_squares
-    FROM plans GROUP BY s, r"""
+    SELECT s, r, list(case_id ORDER BY position) AS cases, list(cluster ORDER BY position) AS clusters,
+           list(decision_key ORDER BY position) AS decision_keys, list(planned ORDER BY position) AS planned,
+           list(graded ORDER BY position) AS graded, list(answers ORDER BY position) AS answers,
+           list(passed ORDER BY position) AS passed, list(score_sum ORDER BY position) AS score_sums,
+           list(pow(score_sum, 2) ORDER BY position) AS score_squares, {TOTALS} AS totals, {OUTCOMES} AS outcomes
+    FROM (
+        SELECT s, r, c AS position, {_CASE} AS case_id, {_CASE} AS cluster, NULL::DOUBLE AS weight,
+               md5('decision' || c)[:16] AS decision_key, 1 AS planned, 1 AS graded, 1 AS answers,
+               CASE WHEN {_PASSED} THEN 1 ELSE 0 END AS passed, {_SCORE} AS score_sum
+        FROM plans)
+    GROUP BY s, r"""
 _LISTS = (
     "cases", "clusters", "decision_keys", "planned", "graded", "answers", "passed", "score_sums", "score_squares",
+    "totals", "outcomes",
 )  # fmt: skip
 _STATISTICS = {
     **_PAIR, **{name: name for name in _LISTS}, "statistics_id": _SWEEP_PAIRS["statistics_id"], "complete": "true",

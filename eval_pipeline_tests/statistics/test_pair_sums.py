@@ -8,8 +8,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from eval_pipeline.statistics.outcome_sums import outcome_ranks, outcome_sums
 from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums, sign_p_values
 from eval_pipeline.statistics.paired_tests import signs
+from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
 from eval_pipeline.statistics.sums_over_suites import added
@@ -74,6 +76,22 @@ def test_the_sums_of_suites_give_the_test_over_all_of_them(levels: Sequence[floa
 
     assert p_values(sums) == pytest.approx([test.p_value for test in together], rel=1e-9)
     assert [each.mean for each in sums] == pytest.approx([test.difference for test in together], abs=1e-12)
+
+
+@pytest.mark.parametrize("cases", [1, 12, 90, 700])
+def test_sides_that_passed_or_failed_are_compared_by_their_bits_as_by_their_rates(cases: int) -> None:
+    sides = random_sides((0.0, 1.0, 1.0), cases, seed=cases, lacking=0.2)
+    sides[1] = [value if place % 3 else 0.0 for place, value in enumerate(sides[0])]
+    values = np.array(sides, dtype=np.float64)
+
+    sums = outcome_sums(~np.isnan(values), values == 1)
+
+    pairs = list(pair_sums(sides))
+    assert sums.first.tolist() == [first for first, *_ in pairs]
+    assert sums.second.tolist() == [second for _, second, _ in pairs]
+    counts = zip(sums.shared.tolist(), sums.ups.tolist(), sums.downs.tolist(), strict=True)
+    assert list(counts) == [(each.shared, each.ups, each.downs) for *_, each in pairs]
+    assert outcome_ranks(len(sides), sums) == rank_intervals(len(sides), tests_of_sums(pairs))
 
 
 def test_sign_tests_of_many_signs_are_those_by_whole_numbers() -> None:

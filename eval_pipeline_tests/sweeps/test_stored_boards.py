@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from eval_pipeline.leaderboards.standings import suite_boards
 from eval_pipeline.sweeps.deletion import delete_stored
@@ -119,6 +120,27 @@ def test_the_overall_board_is_ranked_again_only_when_a_suite_changed(folder: Pro
     assert rates == [1.0, 1.0, 0.75]
     newest = second.filter(runner="x").group_by("scope").agg(pl.col("sweep_id").max()).sort("scope")
     assert newest["sweep_id"].n_unique() == 1
+
+
+@pytest.mark.parametrize("lost", ["totals = NULL, outcomes = NULL", "outcomes = NULL"])
+@pytest.mark.parametrize("repetitions", [1, 2])
+def test_a_board_of_stored_sums_is_the_board_of_the_lists(tmp_path: Path, lost: str, repetitions: int) -> None:
+    folder = make_project(tmp_path / "project")
+    folder.write_runners(a_runner_entry("x"), a_runner_entry("y"), a_runner_entry("z"))
+    folder.write_suite(*(a_test(case, repetitions=repetitions) for case in "abc"), a_test("d"))
+    for runner, answers in {"x": {}, "y": {"a": "nothing"}, "z": {"b": "crash", "c": "nothing"}}.items():
+        folder.write_answers(**answers)
+        folder.sweep("sums", runner)
+    summed = new_board(folder)
+
+    with folder.session().warehouse.transaction() as connection:
+        connection.execute(f"UPDATE pair_statistics SET {lost}")
+    with patch("eval_pipeline.sweeps.boards.rules_revision", lambda: "another version"):
+        listed = new_board(folder)
+
+    assert summed["rank"].drop_nulls().len() > 3
+    new = pl.exclude("board_id", "computed_at", "board_key")
+    assert_frame_equal(summed.select(new), listed.select(new), abs_tol=1e-12)
 
 
 def suites_with_texts(folder: ProjectFolder) -> set[str]:
