@@ -1,12 +1,14 @@
-"""Pairs that a project has no more: their suite is deleted or has another name, or their runner is removed. They leave
-boards and current views; history keeps them, and a later sweep makes them current again."""
+"""What a project has no more: pairs whose suite is deleted or has another name, or whose runner is removed, and cases
+that the file of their suite has no more. They leave boards and current views; history keeps them, and a later sweep
+makes them current again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from eval_pipeline.errors import EvalPipelineError
@@ -16,27 +18,60 @@ from eval_pipeline.sweeps.project import Project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.project_pairs import CurrentPair, stored_pairs
+from eval_pipeline.warehouse.retired_cases import current_cases, shown_revisions
 
 _LARGE = 1 << 20
-"""Bytes of a suite file above which its name is not looked up each time that results are shown."""
+"""Bytes of a suite file above which its name and cases are not looked up each time that results are shown."""
 
 _WAIT_S = 10.0
 """How long a command that shows results waits while another process writes."""
 
 
-def retire_vanished(session: ProjectSession) -> list[PairKey]:
-    """Retire and return the pairs that the project has no more. The session has loaded all its suites without error.
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """What was retired: pairs, and cases by suite."""
+
+    pairs: list[PairKey] = field(default_factory=list)
+    cases: dict[str, list[str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs or self.cases)
+
+
+def retire_vanished(session: ProjectSession) -> Vanished:
+    """Retire and return what the project has no more. The session has loaded all its suites without error.
 
     A suite is gone when the project has none of its name, and its file, below the project, is gone or is a suite of
     another name. Other files, such as one that was run by its path, are not the project's, and neither are the runners
     of a runners file that an option named.
     """
     if not session.warehouse.exists():
-        return []
+        return Vanished()
     files = {path for ready in session.suites.values() for path in (ready.suite.path, *ready.suite.parts)}
-    gone = [each.pair for each in stored_pairs(session.warehouse) if _is_gone(each, session, files)]
+    stored = stored_pairs(session.warehouse)
+    gone = [each.pair for each in stored if _is_gone(each, session, files)]
     if gone:
         session.store.retire(gone)
+    cases = _vanished_cases(session, stored)
+    if cases:
+        session.store.retire_cases(cases)
+    return Vanished(gone, cases)
+
+
+def _vanished_cases(session: ProjectSession, stored: Iterable[CurrentPair]) -> dict[str, list[str]]:
+    """Return the cases, by suite, that are shown and that the suite's file has no more. They are looked up where the
+    suite has another revision than what is shown; while one of its cases cannot be loaded, they are not known."""
+    gone: dict[str, list[str]] = {}
+    files = {(each.pair.suite, each.path) for each in stored}
+    for name, revisions in shown_revisions(session.warehouse).items():
+        ready = session.suites.get(name)
+        if ready is None or ready.errors or revisions == {ready.suite.revision}:
+            continue
+        if {path for suite, path in files if suite == name} - {None, str(ready.suite.path)}:
+            continue  # carried out from another file
+        shown = session.warehouse.read(partial(current_cases, suite=name))
+        if lost := sorted(shown - {case.id for case in ready.suite.cases}):
+            gone[name] = lost
     return gone
 
 
@@ -69,10 +104,11 @@ def _has_runner(session: ProjectSession, name: str, suite: Suite) -> bool:
         return True
 
 
-def may_lack(project: Project, pairs: Iterable[CurrentPair]) -> bool:
+def may_lack(project: Project, pairs: Iterable[CurrentPair], cases_of: Callable[[str], Collection[str]]) -> bool:
     """Return whether the project may have no more what it had when these pairs were carried out, by the files that
-    changed since: no suite is loaded where none did. A file that was not the project's then is none of its now."""
-    changes = _Changes(ProjectSession(project))
+    changed since: no suite is loaded where none did. A file that was not the project's then is none of its now.
+    `cases_of` returns the cases that the pairs of a suite have."""
+    changes = _Changes(ProjectSession(project), cases_of)
     return any(changes.may_lack(each) for each in pairs)
 
 
@@ -81,8 +117,10 @@ class _Changes:
     """What changed of the files of a project; each is looked at once."""
 
     session: ProjectSession
+    cases_of: Callable[[str], Collection[str]]
     _changed: dict[Path, datetime | None] = field(default_factory=dict)
-    _names: dict[Path, str | None] = field(default_factory=dict)
+    _suites: dict[Path, Suite | None] = field(default_factory=dict)
+    _lacking: dict[Path, bool] = field(default_factory=dict)
 
     def may_lack(self, pair: CurrentPair) -> bool:
         file = Path(pair.path) if pair.path is not None else None
@@ -91,10 +129,21 @@ class _Changes:
         changed = self._changed_at(file)
         if changed is None:
             return True
-        renamed = changed > pair.since and self._name(file) not in (None, pair.pair.suite)
-        if renamed or _is_guest(pair, self.session):
-            return renamed
-        return self._lacks_runner(pair.pair.runner, file.parent, pair.since)
+        if changed > pair.since and self._lacks_suite_or_cases(file, pair):
+            return True
+        return not _is_guest(pair, self.session) and self._lacks_runner(pair.pair.runner, file.parent, pair.since)
+
+    def _lacks_suite_or_cases(self, file: Path, pair: CurrentPair) -> bool:
+        """Return whether a changed file has a suite of another name, or fewer cases than pairs of it have."""
+        suite = self._suite(file)
+        if suite is None or suite.revision == pair.suite_revision:
+            return False
+        if suite.name != pair.pair.suite:
+            return True
+        if file not in self._lacking:
+            cases = set() if suite.errors else set(self.cases_of(suite.name)) - {case.id for case in suite.cases}
+            self._lacking[file] = bool(cases)
+        return self._lacking[file]
 
     def _lacks_runner(self, name: str, folder: Path, since: datetime) -> bool:
         registry, project = self.session.registry, self.session.project
@@ -115,17 +164,17 @@ class _Changes:
                 self._changed[file] = datetime.fromtimestamp(max(status.st_mtime, status.st_ctime), UTC)
         return self._changed[file]
 
-    def _name(self, file: Path) -> str | None:
-        """Return the name of the suite in a file; None where it is unknown."""
-        if file not in self._names:
-            self._names[file] = None
+    def _suite(self, file: Path) -> Suite | None:
+        """Return the suite in a file; None where it is unknown."""
+        if file not in self._suites:
+            self._suites[file] = None
             with suppress(EvalPipelineError, OSError):
                 if file.stat().st_size <= _LARGE:
-                    self._names[file] = load_suite(file, self.session.load_options).name
-        return self._names[file]
+                    self._suites[file] = load_suite(file, self.session.load_options)
+        return self._suites[file]
 
 
-def retire_now(project: Project) -> list[PairKey]:
+def retire_now(project: Project) -> Vanished:
     """Retire what the project has no more, rank and publish what is left, and return what was retired.
 
     Nothing is retired while a suite file cannot be read. Where a file or folder that the project names is gone, only
@@ -135,7 +184,7 @@ def retire_now(project: Project) -> list[PairKey]:
     session.warehouse.lock_timeout_s = _WAIT_S
     with suppress(EvalPipelineError):  # no suite is left, or not all that the project names is there
         session.load_suites()
-    gone = retire_vanished(session) if not session.broken else []
+    gone = retire_vanished(session) if not session.broken else Vanished()
     if gone:
         session.store.update_leaderboards()
         session.warehouse.publish()

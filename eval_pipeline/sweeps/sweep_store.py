@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +27,7 @@ from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
 from eval_pipeline.warehouse.project_pairs import retire_pairs
+from eval_pipeline.warehouse.retired_cases import retire_cases
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -195,6 +196,17 @@ class SweepStore:
     def retire(self, pairs: Sequence[PairKey]) -> None:
         """Take pairs out of what is current; the next board is without them."""
         self.warehouse.run(lambda connection: retire_pairs(self.warehouse, pairs, self._now()))
+
+    def retire_cases(self, cases: Mapping[str, Collection[str]]) -> None:
+        """Take cases, by suite, out of what is current; the next board is without them."""
+        from eval_pipeline.sweeps.storing import update_failure_classes  # noqa: PLC0415 — imports this module
+
+        def store(connection: object) -> None:
+            now = self._now()
+            pairs = retire_cases(self.warehouse, cases, now)
+            update_failure_classes(self.warehouse, pairs, now)
+
+        self.warehouse.run(store)
 
     def _now(self) -> datetime:
         """Return a moment after everything that is stored, by this process or by others."""

@@ -13,7 +13,7 @@ from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CURRENT = """
     SELECT c.suite, c.runner, coalesce(s.path, n.path) AS path, w.started_at,
-           w.selection ->> '$.runners_file' AS runners_file
+           w.selection ->> '$.runners_file' AS runners_file, c.suite_revision
     FROM current_pairs c
     LEFT JOIN sweeps w USING (sweep_id)
     LEFT JOIN suites s ON s.suite = c.suite AND s.suite_revision = c.suite_revision
@@ -23,12 +23,13 @@ _CURRENT = """
 
 class CurrentPair(NamedTuple):
     """A current pair, the file that its suite was loaded from (at its revision, else last), and the start of the sweep
-    that it is of, with the runners file that an option named for it (None: none did)."""
+    that it is of, with the runners file that an option named for it (None: none did), and the suite's revision."""
 
     pair: PairKey
     path: str | None
     since: datetime | None
     runners_file: str | None
+    suite_revision: str | None = None
 
 
 def stored_pairs(warehouse: Warehouse) -> list[CurrentPair]:

@@ -54,10 +54,12 @@ _NOT_SETTLED = """WHERE NOT by_case OR NOT EXISTS (
 
 _FAILURE_COUNTS = """
     WITH pairs AS (
-        SELECT suite, runner, suite_revision, runner_revision FROM current_pairs
+        SELECT suite, runner, suite_revision, runner_revision, finished_at FROM current_pairs
         WHERE (suite, runner) IN {pairs}),
     newest AS (
         SELECT {columns} FROM verdicts v JOIN pairs USING (suite, runner, suite_revision, runner_revision)
+        ANTI JOIN retired_cases r
+        ON r.suite = v.suite AND r.case_id = v.case_id AND r.retired_at >= pairs.finished_at
         QUALIFY row_number() OVER (
             PARTITION BY v.suite, v.runner, v.case_id, v.repetition
             ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1),
@@ -78,7 +80,7 @@ _FAILURE_COUNTS = """
 _ORDERED_BY = (
     ("sweeps", "started_at"), ("sweeps", "finished_at"), ("sweep_pairs", "finished_at"), ("suites", "loaded_at"),
     ("target_executions", "selected_at"), ("verdicts", "decided_at"), ("leaderboards", "computed_at"),
-    ("retired_pairs", "retired_at"),
+    ("retired_pairs", "retired_at"), ("retired_cases", "retired_at"),
 )  # fmt: skip
 _NEWEST_MOMENT = f"SELECT greatest({', '.join(f'(SELECT max({time}) FROM {table})' for table, time in _ORDERED_BY)})"
 

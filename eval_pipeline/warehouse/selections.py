@@ -23,7 +23,7 @@ _RECENT = {"latest": 0, "previous": 1}
 
 _STANDING = """
     SELECT c.suite, c.runner, c.suite_revision, c.runner_revision, c.statistics_id, NULL::INTEGER AS repetitions,
-           CASE WHEN c.sweep_id <> p.sweep_id THEN c.finished_at END AS until
+           CASE WHEN c.sweep_id <> p.sweep_id THEN c.finished_at END AS until, c.finished_at AS held_since
     FROM sweep_pairs c JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner
     LEFT JOIN pair_statistics s ON s.statistics_id = c.statistics_id
     QUALIFY row_number() OVER (
@@ -32,7 +32,8 @@ _STANDING = """
 """The pairs of boards: each by its newest sweep that left nothing to carry out, else by its newest."""
 _PAIRS = {
     "current": """
-        SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMPTZ AS until, NULL::INTEGER AS repetitions
+        SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMPTZ AS until, NULL::INTEGER AS repetitions,
+               finished_at AS held_since
         FROM current_pairs""",
     "standing": f"SELECT * EXCLUDE (statistics_id) FROM ({_STANDING})",
     "sweep": """
@@ -61,6 +62,7 @@ _STATISTICS = {
 _CHOSEN = """
     WITH pairs AS ({pairs})
     SELECT v.* FROM verdicts v JOIN pairs c USING (suite, runner, suite_revision, runner_revision)
+    {without}
     WHERE (c.until IS NULL OR v.decided_at <= c.until)
       AND (c.repetitions IS NULL OR v.repetition <= c.repetitions)
       AND (len($cases) = 0 OR list_contains($cases, v.case_id))
@@ -68,6 +70,9 @@ _CHOSEN = """
       AND {within}
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1"""
+_WITHOUT_RETIRED = (
+    "ANTI JOIN retired_cases r ON r.suite = v.suite AND r.case_id = v.case_id AND r.retired_at >= c.held_since"
+)
 _ATTEMPTS = """
     WITH chosen AS ({chosen}),
     earlier AS (
@@ -112,7 +117,8 @@ _CONTENT = """
 class Selection:
     """Which plans are selected: current, of a sweep or of a board, of these suites and runners (empty: all).
 
-    `cases` and `tags` are the selection of the sweep itself.
+    `cases` and `tags` are the selection of the sweep itself. With `lacks_retired` it is without cases that the project
+    has no more.
     """
 
     kind: str = "current"
@@ -122,6 +128,7 @@ class Selection:
     tags: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     runners: tuple[str, ...] = ()
+    lacks_retired: bool = False
 
     @property
     def pairs(self) -> str:
@@ -135,7 +142,8 @@ class Selection:
 
     def query(self, columns: str, joins: str = "", order: str = "") -> str:
         """Return a query over the selected verdicts, aliased `v`."""
-        chosen = _CHOSEN.format(pairs=_PAIRS[self.kind], within=self.within("v"))
+        without = _WITHOUT_RETIRED if self.lacks_retired else ""
+        chosen = _CHOSEN.format(pairs=_PAIRS[self.kind], within=self.within("v"), without=without)
         return f"SELECT {columns} FROM ({chosen}) v {joins} {order}"
 
     def within(self, table: str) -> str:
@@ -185,6 +193,7 @@ def select(
     return Selection(
         kind=selection.kind, id=selection.id, at=selection.at, cases=selection.cases, tags=selection.tags,
         suites=tuple(suites), runners=tuple(runners),
+        lacks_retired=kind in ("current", "standing") and bool(existing_columns(connection, "retired_cases")),
     )  # fmt: skip
 
 

@@ -19,6 +19,18 @@ CASE_COLUMNS = (
     ("input_key", "VARCHAR", "Hash of all that a target receives of the case; NULL: not recorded"),
 )
 """The newest columns of `cases`."""
+RETIRED_CASES = Table(
+    "retired_cases",
+    "Cases that the file of their suite has no more: on no board, in no current view.",
+    ("suite", "case_id"),
+    (
+        Column("suite", "VARCHAR", "Name of the suite"),
+        Column("case_id", "VARCHAR", "Id of the case within its suite"),
+        Column(
+            "retired_at", "TIMESTAMPTZ", "When that was noticed; a later sweep of a pair has what its suite has then"
+        ),
+    ),
+)
 BASELINES = Table(
     "baselines",
     "Sweeps that later ones are compared with: one for each suite and revision of a runner.",

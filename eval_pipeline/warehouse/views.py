@@ -68,7 +68,9 @@ VIEWS: tuple[View, ...] = (
             PARTITION BY v.suite, v.runner, v.case_id, v.repetition
             ORDER BY v.decided_at DESC, v.verdict_id DESC) AS newest
         FROM verdicts v
-        JOIN current_pairs c USING (suite, runner, suite_revision, runner_revision)) v
+        JOIN current_pairs c USING (suite, runner, suite_revision, runner_revision)
+        ANTI JOIN retired_cases r
+        ON r.suite = v.suite AND r.case_id = v.case_id AND r.retired_at >= c.finished_at) v
     WHERE newest = 1""",
     ),
     View(
@@ -86,7 +88,10 @@ VIEWS: tuple[View, ...] = (
     SELECT * EXCLUDE (newest) FROM (
         SELECT e.*, row_number() OVER (
             PARTITION BY suite, runner, case_id, repetition ORDER BY selected_at DESC, execution_id DESC) AS newest
-        FROM target_executions e) e
+        FROM target_executions e ANTI JOIN (
+            SELECT c.suite, c.runner, r.case_id
+            FROM retired_cases r JOIN current_pairs c ON c.suite = r.suite AND r.retired_at >= c.finished_at) r
+        USING (suite, runner, case_id)) e
     WHERE newest = 1 AND (suite, runner) NOT IN (
               SELECT (r.suite, r.runner) FROM retired_pairs r ANTI JOIN current_pairs c USING (suite, runner))
           AND ((suite, runner) NOT IN (SELECT (suite, runner) FROM planned)

@@ -258,6 +258,17 @@ def test_a_deleted_suite_is_on_no_board_that_is_shown_and_stays_in_history(with_
     assert with_two("leaderboard", "--json").err == ""
 
 
+def test_a_removed_case_is_on_no_board_that_is_shown(with_two: CliProject) -> None:
+    with_two.edit("suites/good.yaml", "id: a", "id: b")
+
+    shown = with_two("leaderboard", "--json")
+
+    assert {row["suite"] for row in shown.document} == {"gone", "(all)"}
+    assert "the project has no more good/a: off the board, kept in history" in shown.err
+    assert with_two.ask(OF_NOW) == [(["gone"], ["gone"], 1)]
+    assert with_two("leaderboard", "--json").err == ""
+
+
 def test_a_removed_runner_and_a_renamed_suite_are_on_no_board_that_is_asked_for(with_two: CliProject) -> None:
     with_two.edit("runners.yaml", "name: other", "name: another")
     with_two.edit("suites/gone.yaml", "tests:", "name: renamed\ntests:")

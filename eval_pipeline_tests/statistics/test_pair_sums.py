@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.statistics.outcome_sums import outcome_ranks, outcome_sums
 from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums, sign_p_values
 from eval_pipeline.statistics.paired_tests import signs
-from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
+from eval_pipeline.statistics.ranks import rank_intervals
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
 from eval_pipeline.statistics.sums_over_suites import added
@@ -91,7 +91,7 @@ def test_sides_that_passed_or_failed_are_compared_by_their_bits_as_by_their_rate
     assert sums.second.tolist() == [second for _, second, _ in pairs]
     counts = zip(sums.shared.tolist(), sums.ups.tolist(), sums.downs.tolist(), strict=True)
     assert list(counts) == [(each.shared, each.ups, each.downs) for *_, each in pairs]
-    assert outcome_ranks(len(sides), sums) == rank_intervals(len(sides), tests_of_sums(pairs))
+    assert outcome_ranks(len(sides), sums) == rank_intervals(len(sides), pair_tests(sides))
 
 
 def test_sign_tests_of_many_signs_are_those_by_whole_numbers() -> None:

@@ -36,7 +36,7 @@ SWEEPS = (
 )
 OPERATIONS = st.one_of(
     st.tuples(st.just("edit"), st.sampled_from("abc")),
-    st.tuples(st.just("remove"), st.sampled_from("bc")),
+    st.tuples(st.just("remove"), st.sampled_from("bc"), st.booleans()),
     st.tuples(st.just("evaluators"), st.sampled_from([ANY_TEXT, contains("2"), contains("nothing")])),
     st.tuples(st.just("rename"), st.sampled_from(["sums", "totals"])),
     st.tuples(st.just("delete"), st.sampled_from(["x", "y", "suite"])),
@@ -105,6 +105,13 @@ class Reference:
             stored.pop(runner, None)
         self.attempts = {key: attempts for key, attempts in self.attempts.items() if key[0] != runner}
         self.reached = {key: cases for key, cases in self.reached.items() if key[0] != runner}
+
+    def take_out(self) -> None:
+        """Leave out the cases that the suite has no more."""
+        self.standings = {
+            runner: (edits, sweep, evaluator, {case: own for case, own in current.items() if case in self.cases})
+            for runner, (edits, sweep, evaluator, current) in self.standings.items()
+        }
 
     def retire(self) -> None:
         self.retired |= self.standings
@@ -201,10 +208,13 @@ class History:
         self.reference.cases[case] = self.edits
         self.write()
 
-    def _remove(self, case: str) -> None:
+    def _remove(self, case: str, noticed: bool) -> None:
         self._edited()
         self.reference.cases.pop(case, None)
         self.write()
+        if noticed:
+            retired(self.folder)
+            self.reference.take_out()
 
     def _evaluators(self, evaluator: dict[str, Any]) -> None:
         self._edited()

@@ -15,7 +15,7 @@ from eval_pipeline.leaderboards.pair_rates import PairRates
 from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.plan import plan_sweep
-from eval_pipeline.sweeps.retirement import retire_vanished
+from eval_pipeline.sweeps.retirement import Vanished, retire_vanished
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.records import read_records
 from eval_pipeline.warehouse.selections import read_attempts, read_results, select
@@ -260,6 +260,32 @@ def test_what_the_project_has_no_more_leaves_boards_and_views_until_it_runs_agai
     assert list(board(folder)) == ["x", "y"]
 
 
+def test_a_case_that_its_suite_has_no_more_leaves_boards_and_views_until_it_runs_again(folder: ProjectFolder) -> None:
+    tests = [a_test("a"), a_test("b"), a_test("c")]
+    folder.write_suite(*tests)
+    folder.write_answers(a="nothing", c="nothing")
+    store_suites(folder)
+    for runner in "xy":
+        folder.sweep("sums", runner)
+    folder.write_suite(*tests[1:])
+    session = folder.session()
+    session.load_suites()
+
+    assert retire_vanished(session) == Vanished(cases={"sums": ["a"]})
+    assert not retire_vanished(session)
+    rows = board(folder)
+    assert [(row["planned"], row["graded"], row["pass_rate"], row["apart"]) for row in rows.values()] == [
+        (2, 2, 0.5, None)
+    ] * 2
+    for view in ("current_verdicts", "current_executions", "current_scores", "case_results"):
+        assert folder.ask(f"SELECT DISTINCT case_id FROM {view} ORDER BY 1") == [("b",), ("c",)]
+    assert folder.ask("SELECT count::INTEGER FROM failure_summary") == [(2,)]
+    assert folder.ask("SELECT count(*) FROM verdicts") == [(6,)]
+    folder.write_suite(*tests)
+    folder.sweep("sums", "y")
+    assert folder.ask("SELECT runner, count(*) FROM current_verdicts GROUP BY 1 ORDER BY 1") == [("x", 2), ("y", 3)]
+
+
 def test_a_suite_from_outside_of_the_project_stays_on_the_board(folder: ProjectFolder, tmp_path: Path) -> None:
     folder.sweep_once("sums", "x")
     store_suites(folder)
@@ -289,7 +315,7 @@ def store_suites(folder: ProjectFolder, *files: str) -> None:
 def retired(folder: ProjectFolder) -> list[PairKey]:
     session = folder.session()
     session.load_suites()
-    return retire_vanished(session)
+    return retire_vanished(session).pairs
 
 
 def test_standings_name_the_sweep_that_they_are_from(folder: ProjectFolder) -> None:
