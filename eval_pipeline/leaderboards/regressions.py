@@ -127,7 +127,7 @@ def _reasons(before: Totals, after: Totals, rules: RegressionRules) -> Iterator[
     old, new = before.latency_mean_ms, after.latency_mean_ms
     if old is not None and new is not None and old > 0 and (new - old) / old > rules.max_latency_increase:
         yield (
-            f"mean latency rose by {100 * (new - old) / old:.3g} %, from {old:.6g} to {new:.6g} ms "
+            f"mean latency rose by {100 * (new - old) / old:.5g} %, from {old:.6g} to {new:.6g} ms "
             f"(at most {100 * rules.max_latency_increase:g} %)"
         )
 

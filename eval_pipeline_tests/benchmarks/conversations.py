@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
+import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -47,16 +48,32 @@ def measure_conversations(timed: Timed, stub: Stub, run: Sequence[str], quick: b
         per_call = [slope / TURNS * 1000 for slope in slopes]
         print(f"{TURNS} turns of {name}: CPU {statistics.median(per_call):.2f} ms per call of the agent "
               f"({min(per_call):.2f} to {max(per_call):.2f}, n={repeats})", flush=True)  # fmt: skip
-    ideal = large * TURNS * 0.05 / AT_ONCE
-    wall = held(large, 50).wall_s - held(small, 50).wall_s
-    ideal -= small * TURNS * 0.05 / AT_ONCE
-    print(
-        f"50 ms latency, {AT_ONCE} at once: wall {wall:.1f} s, {wall / ideal:.2f} × calls·latency/{AT_ONCE}", flush=True
-    )
+    for latency_ms, count in ((50, small), (50, large), (2_000, AT_ONCE), (2_000, 2 * AT_ONCE)):
+        _measure_wall(timed, stub, command, latency_ms, count)
     _measure_length(timed, stub, command, (50, 200) if quick else (50, 200, 400))
     for count in (1, 1_000) if quick else (1, 10_000):
         print(f"{count:>6} conversations of {TURNS} turns: peak {held(count).peak_mb:.0f} MB", flush=True)
     _measure_unchanged(timed, stub, command, large)
+
+
+def _measure_wall(timed: Timed, stub: Stub, command: list[str], latency_ms: int, count: int) -> None:
+    """The time of all calls as the server saw them, against calls · latency / at once: from the first call to the last
+    answer, and of the middle half of the calls, which has neither the first calls nor the last conversations in it.
+
+    A latency that is long beside the CPU of a call shows what the engine itself waits for, on a busy machine, too.
+    """
+    with stub("--latency-ms", str(latency_ms)) as port, tempfile.TemporaryDirectory() as folder:
+        cost = timed(command, project(Path(folder), count, port, script=["hello"] * TURNS))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            seen = json.load(answer)
+    ideal_s = seen["calls"] * latency_ms / 1000 / AT_ONCE
+    whole, middle = seen["seconds"] / ideal_s, 2 * seen["middle_s"] / ideal_s
+    print(
+        f"{latency_ms} ms latency, {AT_ONCE} at once, {seen['calls']} calls: {seen['seconds']:.2f} s, "
+        f"{whole:.2f} × calls·latency/{AT_ONCE}; middle half {middle:.2f} ×; "
+        f"the whole process: CPU {cost.cpu_s:.1f} s, wall {cost.wall_s:.1f} s",
+        flush=True,
+    )
 
 
 def _measure_length(timed: Timed, stub: Stub, command: list[str], lengths: Sequence[int]) -> None:
