@@ -53,7 +53,13 @@ def table_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Ite
     try:
         with open_rows(query) as rows:
             record = _reader(rows, mapped, at)
-            yield from _tests(rows, record, query, at)
+            tests = _tests(rows, record, query, at)
+            first = next(tests, None)
+            if first is None:
+                context.diagnostics.add("the table has no rows: the suite has no tests", lambda: at.place("from"))
+                return
+            yield first
+            yield from tests
     except InputError as error:
         raise (error if error.place.file else at.error(error.problem, "from")) from None
 

@@ -172,7 +172,7 @@ class _Tests:
         try:
             case = read_case(test, self._inherited, self._context)
             if case.id in self._lines:
-                raise test.cursor.error(f"case id '{case.id}' is taken (first {self._where(case.id)})", "id")
+                raise test.cursor.error(f"case id '{case.id}' is taken (first {self._where(case.id, test)})", "id")
         except InputError as error:
             self._refuse(test, error)
             return None
@@ -185,7 +185,9 @@ class _Tests:
             self._spots[case.id] = test.cursor
         return case
 
-    def _where(self, case_id: str) -> str:
+    def _where(self, case_id: str, test: RawTest) -> str:
+        if str(test.cursor.path[-1]).startswith("row "):  # all rows of a table have the line of `cases`
+            return "in an earlier row"
         line, origin = self._lines[case_id], self._origins.get(case_id)
         return f"at line {line}" if origin is None else f"in {show_path(origin)}, line {line}"
 

@@ -74,6 +74,15 @@ def test_entries_of_csv_files_are_texts() -> None:
     assert ids(load(MAPPED.format("cases/q.csv"))) == ["007", "008"]
 
 
+def test_a_table_without_rows_is_warned_of() -> None:
+    table(text=CSV.partition("\n")[0])
+
+    suite = load(MAPPED.format("cases/q.csv"))
+
+    assert suite.cases == ()
+    assert any("cases.from: the table has no rows" in str(warning) for warning in suite.warnings)
+
+
 def test_columns_without_a_map_have_the_names_of_fields() -> None:
     text = "id,input,tags,metadata.level,assert,city\na,Where is {{ city }}?,x; y,3,contains: Peru,Lima\n"
     table("t.tsv", text.replace(",", "\t"))
@@ -123,7 +132,7 @@ def test_a_wrong_row_costs_its_case_only() -> None:
     assert [case.id for case in suite.cases] == ["a"]
     assert [str(error) for error in suite.errors] == [
         "math.yaml:2: cases.row 2.timeout_s: expected a number above 0, got a text ('soon')",
-        "math.yaml:2: cases.row 3.id: case id 'a' is taken (first at line 2)",
+        "math.yaml:2: cases.row 3.id: case id 'a' is taken (first in an earlier row)",
     ]
 
 
