@@ -55,6 +55,7 @@ from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
+from eval_pipeline.warehouse.store import kept_open
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def run_command(
     selection = select(**selected)
     if require_go:
         _check_required(selection, min_pass_rate)
-    with selection.session.warehouse.kept_open():
+    with kept_open(selection.session.warehouse):
         carry_out(
             selection,
             selected,

@@ -172,9 +172,8 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     def leaderboards(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         tag_process(context)
         standings = session.store.update_leaderboards()
+        drift = [drift_line(row) for row in flagged(session.warehouse.read(drift_rows))]
         session.warehouse.publish()
-        with session.warehouse.published() as connection:
-            drift = [drift_line(row) for row in flagged(drift_rows(connection))]
         return dg.MaterializeResult(metadata=board_metadata(standings, drift))
 
     return leaderboards

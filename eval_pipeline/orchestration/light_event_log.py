@@ -116,7 +116,8 @@ class LightEventLog(SqlEventLogStorage):
 
     def has_table(self, table_name: str) -> bool:
         if not self._tables.get(table_name):
-            self._tables[table_name] = super().has_table(table_name)  # type: ignore[safe-super]
+            with self.index_connection() as conn:
+                self._tables[table_name] = bool(conn.dialect.has_table(conn, table_name))
         return self._tables[table_name]
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:

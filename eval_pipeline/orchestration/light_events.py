@@ -13,12 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
+from dagster._core.events import DagsterEvent, StepMaterializationData
+from dagster._core.events.log import EventLogEntry
 from dagster_shared.serdes.serdes import _WHITELIST_MAP
 
 _UNREAD: Mapping[str, frozenset[str]] = {
-    "DagsterEvent": frozenset({"logging_tags", "solid_handle", "step_handle", "step_kind_value", "pid"}),
-    "EventLogEntry": frozenset({"message"}),
-    "StepMaterializationData": frozenset({"asset_lineage"}),
+    DagsterEvent.__name__: frozenset({"logging_tags", "solid_handle", "step_handle", "step_kind_value", "pid"}),
+    EventLogEntry.__name__: frozenset({"message"}),
+    StepMaterializationData.__name__: frozenset({"asset_lineage"}),
 }
 """Fields that no page shows, by class; what a class takes for them when they are missing reads the same."""
 

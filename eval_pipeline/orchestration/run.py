@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import needs_ranking
+from eval_pipeline.warehouse.store import kept_open
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -54,7 +55,7 @@ def run_sweep(
     session.observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
     definitions = build_definitions(session, pairs)
     keys = [partition_key(pair) for pair in pairs]
-    with session.warehouse.kept_open(), open_instance(session.project.data, session.project.root) as instance:
+    with kept_open(session.warehouse), open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
         instance.add_dynamic_partitions(PAIRS, keys)
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))

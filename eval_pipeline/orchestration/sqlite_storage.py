@@ -8,6 +8,8 @@ daemon read the same files with the stock one.
 - The stock storages load all of Dagster's migration scripts whenever they open a database. Here one with a migration
   stamp opens as it is: Dagster only tests whether there is a stamp.
 - The stock storages make the tables of each run's database statement by statement. Here it starts as a copy.
+- The stock storages of runs and schedules make an engine for each access, which compiles its statements anew. Here one
+  engine opens all files.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -46,7 +49,7 @@ from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 from dagster._core.storage.sqlite import create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
-from sqlalchemy import MetaData, NullPool, create_engine
+from sqlalchemy import MetaData, NullPool, create_engine, make_url
 from sqlalchemy.engine import Connection, Engine
 
 from eval_pipeline.orchestration.light_event_log import LightEventLog, inserted, planned_of
@@ -78,7 +81,22 @@ class SweepSqliteStorage(DagsterSqliteStorage):
         return cls.from_local(inst_data=inst_data, **config_value)
 
 
-class QuickRunStorage(SqliteRunStorage):
+class _OneEngine:
+    """Accesses of a storage without an engine of their own."""
+
+    _conn_string: str
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        with _opened(self._file) as connection, connection.begin():
+            yield connection
+
+    @cached_property
+    def _file(self) -> Path:
+        return Path(str(make_url(self._conn_string).database))
+
+
+class QuickRunStorage(_OneEngine, SqliteRunStorage):
     """Opens a stamped `runs.db` without Dagster's migration scripts."""
 
     @classmethod
@@ -87,7 +105,7 @@ class QuickRunStorage(SqliteRunStorage):
         return opened if opened is not None else super().from_local(base_dir, inst_data)
 
 
-class QuickScheduleStorage(SqliteScheduleStorage):
+class QuickScheduleStorage(_OneEngine, SqliteScheduleStorage):
     """Opens a stamped `schedules.db` without Dagster's migration scripts."""
 
     @classmethod
@@ -133,7 +151,6 @@ class PooledEventLogStorage(LightEventLog, SqliteEventLogStorage):
             for run_id in run_ids:
                 if (connection := self._connections.pop(run_id, None)) is not None:
                     connection.close()
-                    connection.engine.dispose()
                 self._initialized_dbs.discard(run_id)
                 for path in self.files_of(run_id):
                     path.unlink(missing_ok=True)
@@ -153,7 +170,6 @@ class PooledEventLogStorage(LightEventLog, SqliteEventLogStorage):
         with self._turn:
             for shard, connection in self._connections.items():
                 connection.close()
-                connection.engine.dispose()
                 if shard != INDEX_SHARD_NAME:
                     with suppress(sqlite3.Error):  # another process reads it, or the disk is full
                         self._vacuum(shard)
@@ -178,20 +194,15 @@ class PooledEventLogStorage(LightEventLog, SqliteEventLogStorage):
 
     def _connection(self, shard: str) -> Connection:
         if shard not in self._connections:
-            engine = create_engine(
-                self.conn_string_for_shard(shard),
-                poolclass=NullPool,
-                connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
-            )
+            file = Path(self.path_for_shard(shard))
             if shard not in self._initialized_dbs:
-                self._initdb(engine)
+                if not _is_complete(file, "event_logs"):
+                    self._initdb(create_engine(self.conn_string_for_shard(shard), poolclass=NullPool))
                 self._initialized_dbs.add(shard)
-            self._connections[shard] = engine.connect()
+            self._connections[shard] = _opened(file)
         return self._connections[shard]
 
     def _initdb(self, engine: Engine, for_index_shard: bool = False) -> None:
-        if _is_complete(engine, "event_logs"):
-            return
         database = Path(str(engine.url.database))
         if not is_empty(database):
             super()._initdb(engine, for_index_shard)
@@ -232,18 +243,41 @@ class PooledEventLogStorage(LightEventLog, SqliteEventLogStorage):
 
 def _open_stamped(storage: Any, base_dir: str, name: str, tables: MetaData, table: str, migrated: Sequence[str]) -> Any:
     """Return a storage over a database, made where there is none; None where Dagster did not finish making it."""
-    address = create_db_conn_string(base_dir, name)
-    _make_if_missing(Path(base_dir, f"{name}.db"), tables, migrated)
-    return storage(address) if _is_complete(create_engine(address, poolclass=NullPool), table) else None
+    file = Path(base_dir, f"{name}.db")
+    _make_if_missing(file, tables, migrated)
+    return storage(create_db_conn_string(base_dir, name)) if _is_complete(file, table) else None
 
 
-def _is_complete(engine: Engine, table: str) -> bool:
+def _is_complete(database: Path, table: str) -> bool:
     """Return whether Dagster finished making a database: it has this table and a migration stamp."""
-    if not Path(str(engine.url.database)).exists():
+    if not database.exists():
         return False
-    with engine.connect() as connection:
+    with _opened(database) as connection:
         stamped = MigrationContext.configure(connection).get_current_revision() is not None
-        return stamped and engine.dialect.has_table(connection, table)
+        return stamped and connection.dialect.has_table(connection, table)
+
+
+_OPENED: ContextVar[Path] = ContextVar("_OPENED")
+"""The file that the engine is to open."""
+
+
+def _opened(database: Path) -> Connection:
+    """Return a new connection to a database file."""
+    before = _OPENED.set(database)
+    try:
+        return _engine().connect()
+    finally:
+        _OPENED.reset(before)
+
+
+@cache
+def _engine() -> Engine:
+    """The engine of all files: a statement that it compiled for one is ready for the others."""
+    return create_engine(
+        "sqlite://",
+        poolclass=NullPool,
+        creator=lambda: sqlite3.connect(_OPENED.get(), timeout=BUSY_TIMEOUT_S, check_same_thread=False),
+    )
 
 
 def _make_if_missing(database: Path, tables: MetaData, migrated: Sequence[str] = ()) -> None:

@@ -33,6 +33,7 @@ from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.sweep_ends import AnchorsEnd, drops_of_run, gate_of_run, judge_at_end, send_notifications
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import kept_open
 
 GATE_TAG = "eval_pipeline/gate"
 """The run tag that has the decision of a sweep's gate."""
@@ -106,7 +107,7 @@ def carry_out(
     goes_on = partial(_goes_on, context.instance)
     with (
         _ends_when_stopped(),
-        session.warehouse.kept_open(),
+        kept_open(session.warehouse),
         _notifies_of_faults(context, session, work.named if joined is None else None, reporter),
         session.store.sweeping(_waiting(context, session), session.stop, goes_on) as killed,
     ):

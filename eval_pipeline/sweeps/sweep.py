@@ -55,7 +55,7 @@ from eval_pipeline.warehouse.journal_lines import UnwritableJournal
 from eval_pipeline.warehouse.queries import pairs_with_answers_before
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.spending import spent_by
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.store import Warehouse, kept_open
 from eval_pipeline.warehouse.stored_pairs import retried_answers
 
 _LOG = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def carry_out(
     `before` what the sweep spent in other processes; `snapshots` compares tokens with baselines.
     """
     observer, stop = observer or SweepObserver(), stop or StopRequest()
-    with warehouse.kept_open():
+    with kept_open(warehouse):
         if clock is None:
             clock = OrderClock()
             clock.follow(warehouse)

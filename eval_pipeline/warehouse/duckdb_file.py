@@ -115,6 +115,7 @@ class DuckDBWarehouse(TableWriter):
         return held(lock, _report_wait, silent_s=LOCK_SILENT_S, timeout_s=self.lock_timeout_s)
 
     def kept_open(self) -> AbstractContextManager[None]:
+        """Inside the block the file may stay open between transactions, as long as no other process waits for it."""
         return self._file.kept()
 
     def set_results_aside(self) -> None:

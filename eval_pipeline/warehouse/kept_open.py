@@ -18,7 +18,7 @@ import duckdb
 
 from eval_pipeline.warehouse.waiting import last_wanted
 
-KEPT_S = 0.5
+KEPT_S = 2.0
 """How long a file stays open without a transaction."""
 SHARED_S = 2.0
 """How long it is closed after each transaction when another process wanted it."""

@@ -7,7 +7,7 @@ no primary keys, indexes or sequences: writers replace rows by the `key` that `t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -100,10 +100,6 @@ class Warehouse(Protocol):
         created or migrated first. Transactions of one thread nest."""
         ...
 
-    def kept_open(self) -> AbstractContextManager[None]:
-        """Inside the block the database may stay open between transactions, where nobody else waits for it."""
-        ...
-
     def run(self, work: Callable[[Any], Answer]) -> Answer:
         """Return what `work` returns, called with a connection inside one transaction. It may be called again after a
         conflict or a lost connection, so it changes nothing but rows."""
@@ -171,6 +167,15 @@ def open_warehouse(where: str | Path, *, root: Path | None = None, storage: Stor
     if storage is None:
         storage = LocalStorage(base / (address if scheme is None else "data"))
     return WAREHOUSES.get(scheme or DEFAULT).open(address, base, storage)
+
+
+def kept_open(warehouse: Warehouse) -> AbstractContextManager[None]:
+    """Return a block inside which the database may stay open between transactions, where nobody else waits for it.
+
+    The method of that name is optional: without it a warehouse opens and closes what it has as it likes.
+    """
+    keep: Callable[[], AbstractContextManager[None]] | None = getattr(warehouse, "kept_open", None)
+    return nullcontext() if keep is None else keep()
 
 
 def _parts(where: str | Path) -> tuple[str | None, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,10 +39,6 @@ class TableWriter:
     def transaction(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """Yield a connection inside one transaction."""
         raise NotImplementedError
-
-    def kept_open(self) -> AbstractContextManager[None]:
-        """A connection that stays open costs nothing to keep."""
-        return nullcontext()
 
     def run(self, work: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         """Return what `work` returns, called inside one transaction."""
