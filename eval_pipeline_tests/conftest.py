@@ -23,6 +23,7 @@ from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 from eval_pipeline_tests.slow_tests import SLOW_FILES, slow_tests
+from eval_pipeline_tests.thoroughness import part_or_all
 
 TESTS = Path(__file__).parent
 WRITES_NONE = pytest.StashKey[bool]()
@@ -52,7 +53,9 @@ TOGETHER = {
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
 
 BUSY = hypothesis_settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=part_or_all(40, 100),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 """Times decide about no test with random input: other work on the machine makes them long."""
 hypothesis_settings.register_profile("busy", BUSY)

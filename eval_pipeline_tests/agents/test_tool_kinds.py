@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,12 +84,16 @@ def test_every_kind_of_a_map_is_one_that_evaluators_know() -> None:
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(HOUSE)))
 def test_no_module_outside_names_an_agent_or_its_tools(path: Path) -> None:
-    names = {name for agent in all_agents() for name in (agent.name, *agent.aliases, *agent.normalizers)}
-    tools = {tool for agent in all_agents() for tool in agent.tool_kinds if not tool.isalpha() or not tool.islower()}
-
-    named = set(texts(path)) & (names | tools)
+    named = set(texts(path)) & names_of_agents_and_tools()
 
     assert named - ALLOWED.get(str(path.relative_to(HOUSE)), set()) == set()
+
+
+@cache
+def names_of_agents_and_tools() -> frozenset[str]:
+    names = {name for agent in all_agents() for name in (agent.name, *agent.aliases, *agent.normalizers)}
+    tools = {tool for agent in all_agents() for tool in agent.tool_kinds if not tool.isalpha() or not tool.islower()}
+    return frozenset(names | tools)
 
 
 def texts(path: Path) -> Iterator[str]:

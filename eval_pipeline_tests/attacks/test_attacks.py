@@ -12,8 +12,9 @@ from eval_pipeline_tests.attacks import suites
 from eval_pipeline_tests.attacks.findings import Findings, carry_out
 from eval_pipeline_tests.attacks.patience import patience
 from eval_pipeline_tests.builders import make_repository
+from eval_pipeline_tests.thoroughness import part_or_all
 
-SECONDS = 1.0
+SECONDS = part_or_all(0.3, 1.0)
 
 
 def holds(folder: Path, rng: random.Random) -> str | None:

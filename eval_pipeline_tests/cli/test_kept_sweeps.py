@@ -31,11 +31,10 @@ def nightly(project: CliProject) -> str:
 
 
 def test_only_the_newest_runs_of_a_sweep_stay(project: CliProject) -> None:
-    said = [nightly(project), nightly(project)]
     project("run", "--quiet", "--runner", "parrot")
-    said += [nightly(project), nightly(project)]
+    said = [nightly(project) for _ in range(3)]
 
-    assert ["earlier sweep" in text for text in said] == [False, False, True, True]
+    assert ["earlier sweep" in text for text in said] == [False, False, True]
     assert project.ask("SELECT coalesce(name, '-'), count(*) FROM sweeps GROUP BY 1 ORDER BY 1") == [
         ("-", 1),
         ("nightly", 2),

@@ -12,6 +12,7 @@ import pytest
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 from eval_pipeline_tests.forks import run_python
+from eval_pipeline_tests.thoroughness import part_or_all
 
 pytestmark = pytest.mark.slow
 
@@ -48,15 +49,17 @@ for folder, planted, point in zip(*[iter(sys.argv[1:])] * 3, strict=True):
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 """Runs each project in a child that is killed at a point. Its arguments: project, before or after, point; and so on."""
-POINTS = [
-    ("before", "eval_pipeline.sweeps.storing:_keep_reused"),
+ALL_POINTS = [
     ("before", "eval_pipeline.sweeps.storing:update_failure_classes"),
-    ("after", "eval_pipeline.sweeps.storing:_store_alone"),
     ("before", "eval_pipeline.orchestration.reporter:PairReporter.pairs_finished"),
-    ("before", "eval_pipeline.sweeps.sweep_store:SweepStore.end"),
     ("after", "eval_pipeline.sweeps.sweep_store:SweepStore.end"),
+    ("before", "eval_pipeline.sweeps.storing:_keep_reused"),
+    ("after", "eval_pipeline.sweeps.storing:_store_alone"),
+    ("before", "eval_pipeline.sweeps.sweep_store:SweepStore.end"),
     ("before", "eval_pipeline.warehouse.queries:append_standings"),
 ]
+"""Where a run is killed; by default the first four, which are the furthest apart, are tried."""
+POINTS = part_or_all(ALL_POINTS[:4], ALL_POINTS)
 SUITE = """\
 name: greetings
 execution: {targets: [parrot]}

@@ -15,11 +15,13 @@ from typing import ParamSpec
 
 from hypothesis import HealthCheck, seed, settings
 
+from eval_pipeline_tests.thoroughness import part_or_all
+
 Arguments = ParamSpec("Arguments")
 PER_SECOND = 100
 _SAME = "ci" if os.environ.get("CI") else None  # a change is judged by itself there, not by the day's luck
 SEED = os.environ.setdefault("FUZZ_SEED", _SAME or secrets.token_hex(4))  # in the environment for the workers of xdist
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "2"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", part_or_all("1", "2")))
 
 
 def fuzzed(test: Callable[Arguments, None]) -> Callable[Arguments, None]:
