@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from eval_pipeline.warehouse.case_sums import TOTALS_TYPE
 from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.macros import MACROS
@@ -28,6 +29,8 @@ TYPES = {
     "TIMESTAMPTZ",
     "INTEGER[]",
     "DOUBLE[]",
+    "BLOB",
+    TOTALS_TYPE,
 }
 NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
 """How the database names a type."""
