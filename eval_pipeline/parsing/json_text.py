@@ -48,6 +48,20 @@ def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
     return value, lines
 
 
+def read_foreign_json(content: str | bytes) -> Any:
+    """Return the value of a JSON text of another program; `NaN` and `Infinity`, which Python writes, are None.
+
+    Raises orjson.JSONDecodeError.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as strict:
+        try:
+            return json.loads(content, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):
+            raise strict from None
+
+
 def parse_row(line: str) -> Any:
     """The value of one line of JSON. Raises ValueError with the problem."""
     try:

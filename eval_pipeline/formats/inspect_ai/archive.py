@@ -14,6 +14,7 @@ import orjson
 from eval_pipeline.errors import InputError
 from eval_pipeline.llm.reading import mappings
 from eval_pipeline.parsing.fields import kind
+from eval_pipeline.parsing.json_text import read_foreign_json
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.result_logs import OtherKind
 from eval_pipeline.warehouse.compressed_json import CompressedJson
@@ -50,7 +51,7 @@ def open_log(path: Path) -> Iterator[tuple[JsonMap, Iterator[JsonMap]]]:
 
 def _document(path: Path) -> tuple[JsonMap, Iterator[JsonMap]]:
     try:
-        document = orjson.loads(path.read_bytes())
+        document = read_foreign_json(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise OtherKind(f"{show_path(path)} is no JSON: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
@@ -65,7 +66,7 @@ def _entry(archive: zipfile.ZipFile, file: BinaryIO, name: str, compressed: Comp
         content: bytes | str = (
             compressed.text(_raw(file, info), info.file_size) if info.compress_type == _ZSTD else archive.read(info)
         )
-        document = orjson.loads(content)
+        document = read_foreign_json(content)
     except (orjson.JSONDecodeError, struct.error, zipfile.BadZipFile, InputError) as error:
         raise InputError(f"{show_path(Path(str(archive.filename)))}: {name} cannot be read: {error}") from None
     if not isinstance(document, dict):

@@ -16,6 +16,7 @@ import orjson
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.reading import mapping, mappings
+from eval_pipeline.parsing.json_text import read_foreign_json
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.events import MessageEvent, RecordedScoreEvent
 from eval_pipeline.reports.model import SessionReport
@@ -48,7 +49,7 @@ def _rows(path: Path) -> list[JsonMap]:
     rows: list[JsonMap] = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
-            row = orjson.loads(line)
+            row = read_foreign_json(line)
         except orjson.JSONDecodeError as error:
             raise InputError(f"{show_path(path)}:{number}: no JSON: {error}") from None
         if not isinstance(row, dict) or "doc_id" not in row or "arguments" not in row:
@@ -62,7 +63,7 @@ def _model(path: Path, time: str) -> str:
     beside = sorted(path.parent.glob("results_*.json"), key=lambda each: time not in each.name)
     for file in beside:
         try:
-            results = mapping(orjson.loads(file.read_bytes()))
+            results = mapping(read_foreign_json(file.read_bytes()))
         except (OSError, orjson.JSONDecodeError):
             continue
         name = results.get("model_name") or results.get("model_source")

@@ -232,6 +232,23 @@ def test_a_broken_sample_names_its_file_and_place(tmp_path: Path) -> None:
         list(RESULT_LOGS.get("inspect").samples(broken))
 
 
+@pytest.mark.parametrize("suffix", ["eval", "json"])
+def test_scores_that_are_no_numbers_are_unknown(tmp_path: Path, suffix: str) -> None:
+    sample = '{"id": "a", "input": "?", "target": "2", "scores": {"loss": {"value": NaN}, "right": {"value": 1}}}'
+    header = '"eval": {"task": "t", "model": "m"}, "results": {"mean": -Infinity}'
+    log = tmp_path / f"log.{suffix}"
+    if suffix == "json":
+        log.write_text(f'{{{header}, "samples": [{sample}]}}')
+    else:
+        with zipfile.ZipFile(log, "w") as archive:
+            archive.writestr("header.json", f"{{{header}}}")
+            archive.writestr("samples/a.json", sample)
+
+    (imported,) = RESULT_LOGS.get("inspect").samples(log)
+
+    assert {score.name: score.value for score in imported.scores} == {"loss": None, "right": 1.0}
+
+
 def test_a_broken_log_in_a_folder_is_reported_and_other_files_are_not(cli_project: CliProject) -> None:
     (path,) = (RECORDED / "inspect").iterdir()
     folder = cli_project.root / "logs"
