@@ -224,9 +224,9 @@ QUESTION_VIEWS: tuple[QuestionView, ...] = (
         f"""
     WITH failed AS (
         SELECT * FROM (
-            SELECT *, lead(decided_at, 1, 'infinity') OVER (
+            SELECT *, coalesce(lead(decided_at) OVER (
                 PARTITION BY suite, suite_revision, runner, runner_revision, case_id, repetition
-                ORDER BY decided_at, verdict_id) AS until
+                ORDER BY decided_at, verdict_id), 'infinity') AS until
             FROM verdicts) WHERE NOT {_OK})
     SELECT s.sweep_id, s.name, s.started_at, v.failure_class AS cause, v.failure_origin AS owner, count(*) AS verdicts,
            count(DISTINCT (v.suite, v.case_id)) AS cases, count(*) FILTER (v.sweep_id = s.sweep_id) AS decided
