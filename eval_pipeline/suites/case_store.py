@@ -185,35 +185,36 @@ def new_file(path: Path, document: Any) -> NewFile:
     return NewFile(path, [yaml_text(document)])
 
 
-def items_of(path: Path) -> Sequence[Any]:
-    """Return the items of a file to import: a list, or an object with one. Raises InputError for none or too many."""
+def items_of(path: Path) -> CaseFile:
+    """Return a file of items to import: a list, or an object with one. Raises InputError for none or too many."""
     format_ = next(format_ for _, format_ in CASE_FORMATS)
-    items = format_.open(path).cases
-    if len(items) > MOST_IMPORTED:
-        problem = f"expected at most {MOST_IMPORTED} test cases, got {len(items)}; import them in parts"
+    file = format_.open(path)
+    if len(file.cases) > MOST_IMPORTED:
+        problem = f"expected at most {MOST_IMPORTED} test cases, got {len(file.cases)}; import them in parts"
         raise InputError(problem, SourceLocation(show_path(path)))
-    return items
+    return file
 
 
 def imported(
-    items: Sequence[Any], into: Path, on_conflict: OnConflict, now: str, new_id: Callable[[], str]
+    source: CaseFile, into: Path, on_conflict: OnConflict, now: str, new_id: Callable[[], str]
 ) -> ImportOutcome:
-    """Return what an import of items into a file or folder does.
+    """Return what an import of a file's items into a file or folder does.
 
-    An item whose id exists is skipped, or overwrites the fields that it has; others are added, each with an id of its
-    own. Wrong items are errors and do not stop the others.
+    An item whose id exists, or that an earlier item has, is skipped, or overwrites the fields that it has; others are
+    added, each with an id of its own. Wrong items are errors and do not stop the others.
     """
     outcome = ImportOutcome()
     existing = {case.id: case for case in stored_cases([into] if into.exists() else [])}
     changes: dict[str, JsonMap] = {}
     added: dict[str, JsonMap] = {}
-    for index, item in enumerate(items):
+    for index, (item, cursor) in enumerate(zip(source.cases, source.cursors, strict=True)):
+        place = f"{show_path(source.path)}:{cursor.line}: item {index}"
         try:
             found = _take(item, existing, changes, added, outcome, (on_conflict, now, new_id))
         except InputError as error:
-            outcome.errors.append(f"item {index}: {error}")
+            outcome.errors.append(f"{place}: {error}")
         else:
-            outcome.warnings += [f"item {index}: {warning}" for warning in found]
+            outcome.warnings += [f"{place}: {warning}" for warning in found]
     changed = [existing[id_] for id_ in changes]
     if into.suffix:
         outcome.files = _one_file(into, list(existing.values()), changes, list(added.values()))
@@ -235,13 +236,13 @@ def _take(
     id_ = item.get("id")
     text = id_ if isinstance(id_, str) else ""  # another kind of id is reported by the check
     known = existing.get(text)
-    if (known is not None and on_conflict == "skip") or text in added:
+    if (known is not None or text in added) and on_conflict == "skip":
         outcome.skipped += 1
         return ()
-    if known is not None:
-        patched = {**changes.get(known.id, known.raw), **item, "updated_at": now}
+    if known is not None or text in added:
+        patched = {**(changes.get(text) or added.get(text) or existing[text].raw), **item, "updated_at": now}
         warnings = _check(patched)
-        changes[known.id] = patched
+        (changes if known is not None else added)[text] = patched
         outcome.overwritten += 1
         return warnings
     created = {**item, "id": id_ or new_id(), "created_at": item.get("created_at") or now, "updated_at": now}

@@ -113,6 +113,20 @@ def test_an_overwriting_import_changes_only_the_fields_that_it_has(cases: CliPro
     assert (stored["name"], stored["tags"], stored["persona"]) == ("After", ["t"], REFUND["persona"])
 
 
+@pytest.mark.parametrize(
+    ("conflict", "name", "counts"), [("skip", "First", (1, 0, 1)), ("overwrite", "Second", (1, 1, 0))]
+)
+def test_an_item_whose_id_an_earlier_item_has_conflicts_with_it(
+    cases: CliProject, conflict: str, name: str, counts: tuple[int, int, int]
+) -> None:
+    write(cases.root / "new.json", [{"id": "n", "name": "First", "persona": None}, {"id": "n", "name": "Second"}])
+
+    answer = cases("cases", "import", "new.json", "--into", "more.json", "--on-conflict", conflict, "--json")
+
+    assert tuple(answer.document[each] for each in ("created", "overwritten", "skipped")) == counts
+    assert [case["name"] for case in read(cases.root / "more.json")] == [name]
+
+
 def test_wrong_items_are_named_and_the_others_imported_each_into_a_file(cases: CliProject) -> None:
     write(cases.root / "new.json", [{"name": "Good one"}, {"name": "Bad", "difficulty": "extreme"}, 3])
 
@@ -131,7 +145,7 @@ def test_an_item_whose_id_is_no_text_is_wrong(cases: CliProject, id_: Any) -> No
     answer = cases("cases", "import", "new.json", "--into", "suites/billing.json", "--json")
 
     assert answer.code == 1
-    assert answer.document["errors"][0].startswith("item 0: id: expected a text")
+    assert ":1: item 0: id: expected a text" in answer.document["errors"][0]
 
 
 def test_an_import_keeps_every_entry_of_its_file(cases: CliProject) -> None:

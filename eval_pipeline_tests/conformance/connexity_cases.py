@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,12 @@ def check(row: Row, observation: Observation) -> None:
     assert (observation.values["accepted"], observation.values["alike"]) == (row.data["generations"], True)
     facts = {name: value for name, value in expected.items() if name not in ("valid", "normalized", "error")}
     for name, value in {**facts, **expected.get("normalized", {})}.items():
-        assert observation.values[name] == (value if name != "expected_tool_calls" else _plain_calls(value))
+        assert observation.values[name] == _AS_READ.get(name, lambda value: value)(value), name
 
 
 def _observe_case(data: Mapping[str, Any], generation: str, folder: Path) -> Observation:
     given = {name: _text(value) for name, value in data["input"].items()}
-    raw = {"name": "n", **_FORMS[generation], **given}
+    raw = {**({} if data["op"] == "create" else {"name": "n"}), **_FORMS[generation], **given}
     expected = data["expected"]
     named = {"name", *(name for name in (*given, *expected, *expected.get("normalized", {})) if name in _VALUES)}
     return _observed(lambda: {name: _VALUES[name](case, raw) for case in [_load(raw, folder)] for name in named})
@@ -79,7 +80,7 @@ def _observe_case(data: Mapping[str, Any], generation: str, folder: Path) -> Obs
 def _observe_config(data: Mapping[str, Any], generation: str, folder: Path) -> Observation:
     given, within = data["input"], _CONFIGS
     if data["op"] not in within:
-        return _observed(lambda: {"tools": sorted(declared_tools([_tool(given)]).names)})
+        return _observed(lambda: {"tools": sorted(declared_tools([_tool(given, data["op"])]).names)})
     name = within[data["op"]]
     config = given if name is None else {name: given}
     return _observed(lambda: {"cases": [case.id for case in _load_set([{}], folder, config=config)]})
@@ -92,10 +93,10 @@ def _observed(load: Callable[[], Mapping[str, Any]]) -> Observation:
         return Observation(problems=(Problem(error.place.field or "", error.problem),))
 
 
-def _tool(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _tool(given: Mapping[str, Any], op: str) -> Mapping[str, Any]:
     """A tool with an implementation that has a time limit, in a form that we carry out."""
-    kind = {"type": "python"} if "code" in given else {"type": "http_webhook", "url": "http://127.0.0.1"}
-    return {"name": "t", "implementation": {**given, **kind}}
+    kind = {"type": "python"} if op == "PythonImplementation" else {"type": "http_webhook"}
+    return {"name": "t", "implementation": {**given, **kind, **({"url": "http://127.0.0.1"} if "url" in given else {})}}
 
 
 def check_example(data: Mapping[str, Any]) -> None:
@@ -116,7 +117,7 @@ def check_migration(data: Mapping[str, Any], folder: Path) -> None:
     """Check a row about what a case of one generation, or a set, is in the next."""
     given, expected = data["input"], data["expected"]
     if "set_repetitions" in given:
-        repetitions = [case.repetitions for case in _load_set(given["members"], folder, given["set_repetitions"])]
+        repetitions = [case.repetitions or 1 for case in _load_set(given["members"], folder, given["set_repetitions"])]
         assert repetitions == [member["repetitions"] for member in expected["members"]]
         return
     before, target = (
@@ -138,33 +139,53 @@ def check_selection(data: Mapping[str, Any], folder: Path) -> None:
     """Check a row about which cases run."""
     members = data["input"]["members"]
     if "plan" in data["expected"]:
-        cases = _load_set(members, folder)
+        cases = _load_set(members, folder, data["input"].get("set_repetitions", 1))
         planned = [{"case": case.id, "repetitions": case.repetitions or 1} for case in cases]
         assert planned == [{name: each[name] for name in ("case", "repetitions")} for each in data["expected"]["plan"]]
         return
     path = folder / "set.json"
-    entries = [{"name": each["case"], "id": each["case"], "status": each["status"], **_FORMS["g1"]} for each in members]
-    path.write_text(json.dumps({"test_cases": entries, "members": [{"test_case_id": each["id"]} for each in entries]}))
+    entries = [{"name": each["case"], "id": each["case"], "status": each["status"], **_deleted(each), **_FORMS["g1"]}
+               for each in members]  # fmt: skip
+    links = [{"test_case_id": each["case"], **{name: each[name] for name in ("position",) if name in each}}
+             for each in members]  # fmt: skip
+    path.write_text(json.dumps({"test_cases": entries, "members": links}))
     assert [case.id for case in pair_cases(load_suite(path), a_runner())] == data["expected"]["executed"]
+
+
+def _deleted(member: Mapping[str, Any]) -> dict[str, str]:
+    """Return when the case of a member was deleted; nothing for one that was not."""
+    deleted = member.get("deleted_at") or member.get("deleted")
+    return {"deleted_at": "2026-01-01T00:00:00Z" if deleted is True else deleted} if deleted else {}
 
 
 def check_membership(data: Mapping[str, Any], folder: Path) -> None:
     """Check a row about the members of a set."""
     given, expected = data["input"], data["expected"]
-    if "$raises" in expected:
-        added = given.get("add") or given.get("replace_with") or given["members"]
-        present = given.get("members", []) if "add" in given else []
-        known = [name for name in (*present, *added) if name != "missing-id"]
-        with pytest.raises(InputError, match=r"no test case|is a member already"):
-            _load_set([{"case": name} for name in (*present, *added)], folder, known=known or ["other"])
+    if "sets" not in given:
+        _check_members(given, expected, folder)
         return
-    totals = given.get("sets") or {
-        "total": [each["repetitions"] for each in given.get("replace_with", given["members"])]
-    }
-    for name, repetitions in totals.items():
+    for name, repetitions in given["sets"].items():
         cases = _load_set([{"repetitions": number} for number in repetitions], folder)
         assert sum(case.repetitions or 1 for case in cases) == expected.get(name, sum(repetitions))
         assert len(cases) == expected.get("count", len(cases))
+
+
+def _check_members(given: Mapping[str, Any], expected: Mapping[str, Any], folder: Path) -> None:
+    """Check the members that a set has after it was made or changed."""
+    added = given.get("add") or given.get("replace_with") or given.get("replace") or given.get("members") or []
+    present = given.get("members", []) if "add" in given else []
+    members = [each if isinstance(each, Mapping) else {"case": each} for each in (*present, *added)]
+    if "$raises" in expected or expected.get("http") == 422:
+        known = [each["case"] for each in members if not each["case"].startswith("missing")]
+        with pytest.raises(InputError, match=r"no test case|is a member already|repetitions"):
+            _load_set(members, folder, known=known or ["other"])
+        return
+    cases = _load_set(members, folder, given.get("set_repetitions", 1))
+    repetitions = [each.get("repetitions", 1) * given.get("set_repetitions", 1) for each in members]
+    assert [case.repetitions or 1 for case in cases] == repetitions
+    assert sum(repetitions) == expected.get("total", sum(repetitions))
+    assert len(cases) == expected.get("count", len(cases))
+    assert list(range(len(cases))) == expected.get("positions", list(range(len(cases))))
 
 
 def check_member_defaults(data: Mapping[str, Any], folder: Path) -> None:
@@ -234,14 +255,29 @@ def _config(case: Case, type_: str) -> Mapping[str, Any]:
 def _outcomes(case: Case, raw: Mapping[str, Any]) -> Any:
     outcomes = _config(case, "judge").get("outcomes", [])
     if isinstance(raw.get("expected_outcomes"), Mapping):
-        return {each["outcome"]: each["expected"] for each in outcomes}
-    return [each["outcome"] for each in outcomes] if "expected_outcomes" in raw else None
+        return {each["outcome"]: each["expected"] for each in outcomes} or []
+    return [each["outcome"] for each in outcomes]
+
+
+def _of_metadata(name: str, case: Case, raw: Mapping[str, Any]) -> Any:
+    return case.metadata.get(name)
 
 
 def _of_user(name: str) -> Any:
     return lambda case, raw: getattr(case.user, name)
 
 
+def _filled(text: str | None) -> str | None:
+    """Return a text; None for a blank one, which counts as left out."""
+    return text if text is not None and text.strip() else None
+
+
+_AS_READ: Mapping[str, Callable[[Any], Any]] = {
+    "expected_tool_calls": _plain_calls,
+    **dict.fromkeys(("initial_message", "first_message", "persona_context", "evaluation_criteria_override"), _filled),
+    "expected_outcomes": lambda value: value or [],
+}
+"""What a value means, by its field."""
 _VALUES: Mapping[str, Any] = {
     "name": lambda case, raw: case.metadata["name"],
     "description": lambda case, raw: case.metadata.get("description"),
@@ -257,4 +293,6 @@ _VALUES: Mapping[str, Any] = {
     "max_turns": _of_user("max_turns"),
     "expected_outcomes": _outcomes,
     "expected_tool_calls": lambda case, raw: _config(case, "expected-calls").get("calls"),
+    "evaluation_criteria_override": lambda case, raw: _config(case, "judge").get("criteria"),
+    **{name: partial(_of_metadata, name) for name in ("agent_id", "id", "source_call_id")},
 }

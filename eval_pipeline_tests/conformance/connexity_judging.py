@@ -212,6 +212,9 @@ _TESTS: Mapping[str, Any] = {
     "$gt": lambda value, operand, _: value > operand,
     "$lt": lambda value, operand, _: value < operand,
     "$gte": lambda value, operand, _: value >= operand,
+    "$lte": lambda value, operand, _: value <= operand,
+    "$contains": lambda value, operand, _: operand in value,
+    "$nonempty": lambda value, operand, _: bool(value) is operand,
     "$len": lambda value, operand, _: len(value) == operand,
     "$nonnull": lambda value, operand, _: (value is not None) is operand,
 }

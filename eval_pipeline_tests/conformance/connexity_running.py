@@ -16,6 +16,7 @@ from eval_pipeline.executions.adapters.endpoint import Endpoint
 from eval_pipeline.executions.simulated_user import NOTHING_KNOWN
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline_tests.builders import a_runner
+from eval_pipeline_tests.conformance.differences.connexity_row_model import is_unanswered
 from eval_pipeline_tests.conformance.row_outcomes import Record
 from eval_pipeline_tests.local_server import Answer, Received, Reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
@@ -191,6 +192,8 @@ def _messages(given: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]
     if "agent_messages" not in given:
         yield {"role": "assistant", "content": f"A{number}"}
         return
+    if not given["agent_messages"] or "empty" in given["agent_messages"]:
+        return
     call = {"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}}
     yield {"role": "assistant", "content": None, "tool_calls": [call]}
     yield {"role": "tool", "tool_call_id": "c1", "content": "{}"}
@@ -202,10 +205,10 @@ def _expected_turns(given: Mapping[str, Any], expected: Mapping[str, Any], recor
     turns = [list(turn) for turn in zip(expected["roles"], expected["contents"], strict=True)]
     if given.get("agent") == "HTTP 500":
         record("difference", SCORED)
-        return turns[:1]
+        return [turn for turn in turns if not str(turn[1]).startswith("[agent_error]")]
     if _ends_unanswered(given, expected):
         record("difference", UNANSWERED)
-    elif turns and turns[-1][0] == "user":
+    elif turns and turns[-1][0] == "user" and is_unanswered(expected):
         record("difference", LATER_LOOP)
         return turns[:-1]
     return turns
@@ -214,7 +217,8 @@ def _expected_turns(given: Mapping[str, Any], expected: Mapping[str, Any], recor
 def _ends_unanswered(given: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
     """Whether a row's conversation ends on a line of a script that no limit kept the agent from answering."""
     most, rounds = given.get("max_turns"), len(expected["agent_calls"])
-    return bool(expected["roles"]) and expected["roles"][-1] == "user" and (most is None or rounds < most)
+    ends = bool(expected["roles"]) and expected["roles"][-1] == "user" and is_unanswered(expected)
+    return ends and (most is None or rounds < most)
 
 
 def _assert_measures(held: Held, given: Mapping[str, Any], expected: Mapping[str, Any], record: Record) -> None:
@@ -359,6 +363,9 @@ def check_address(data: Mapping[str, Any], folder: Path) -> None:
     if "$raises" in expected:
         with pytest.raises(InputError, match=expected["message_contains"]):
             Endpoint(a_runner(adapter="endpoint", settings=given))
+        return
+    if "http" not in given:
+        Endpoint(a_runner(adapter="endpoint", settings=given))
         return
     reply = json_reply(given.get("body", {}), given["http"])
     held = hold(folder, *_case({"opening": "hi", "max_turns": 1}, data["generations"][-1]), reply)

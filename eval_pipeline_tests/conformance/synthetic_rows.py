@@ -30,7 +30,8 @@ def _trajectory(number: int, score: float, expected: list[Any], calls: list[Any]
 
 
 def _accepted(number: int, area: str, op: str, **given: Any) -> Row:
-    data = {"area": area, "op": op, "generations": ["g0"], "input": given, "expected": {"valid": True}}
+    generation = "g1" if isinstance(given.get("expected_outcomes"), list) else "g0"
+    data = {"area": area, "op": op, "generations": [generation], "input": given, "expected": {"valid": True}}
     return Row("connexity", "observed", area, 9000 + number, data)
 
 
@@ -71,6 +72,9 @@ SYNTHETIC_ROWS = (
     _accepted(30, "test_case.schema", "TestCaseCreate", max_turns=0),
     _accepted(31, "test_case.schema", "TestCaseCreate", max_turns="5"),
     _accepted(32, "run_config.schema", "RunConfig", concurrency=0),
+    _accepted(34, "run_config.schema", "JudgeConfig", pass_threshold="80"),
+    _accepted(35, "test_case.schema", "TestCaseCreate", expected_outcomes=[" "]),
+    _accepted(36, "test_case.schema", "TestCaseUpdate", name="<256 chars>"),
     _accepted(33, "run_config.schema", "PythonImplementation", code="c", timeout_s=30),
 )  # fmt: skip
 """Their numbers begin at 9000."""

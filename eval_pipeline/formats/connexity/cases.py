@@ -55,8 +55,10 @@ def warn_unknown(
     """Warn of fields that are not read, with the nearest name of the table and of `others`."""
     for key in raw:
         if key not in table.names:
-            hint = did_you_mean(str(key), (*table.names, *others))
-            diagnostics.add(f"unknown {table.title} field, ignored{hint}", cursor.place(str(key)), kind=f"field {key}")
+            what = f"unknown {table.title} field, ignored{did_you_mean(str(key), (*table.names, *others))}"
+            if key in others:
+                what = "a field of another generation of the format than the case has, ignored"
+            diagnostics.add(what, cursor.place(str(key)), kind=f"field {key}")
 
 
 def _warn_of_placeholders(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> None:

@@ -219,6 +219,14 @@ AGENT_SIMULATOR = FieldTable(
     ),
     "Settings of an agent that is a model.",
 )
+RUNTIME = FieldTable(
+    "runtime",
+    (
+        Field("kind", one_of("connexity", "custom_endpoint", "retell"), "What holds the conversation.", required=True),
+        Field("url", TEXT, "The address of an agent of its own."),
+    ),
+    "What holds the conversation; here the runner of the run does.",
+)
 RUN_CONFIG = FieldTable(
     "run configuration",
     (
@@ -231,7 +239,8 @@ RUN_CONFIG = FieldTable(
         Field("tool_mode", one_of("mock", "live", "synthetic"), "What answers the calls of such an agent."),
         Field("cases_pass_threshold", _between(0, 100), "The least percentage of passing cases; below it a run fails."),
         Field("metrics_pass_threshold", _between(0, 100), "The least mean score out of 100; below it a run fails."),
-        *(Field(name, ANY, "Recorded only.") for name in ("mode", "runtime")),
+        Field("mode", TEXT, "`text`; others are recorded only."),
+        Field("runtime", OBJECT, "What holds the conversation; other than `connexity` it is recorded only."),
     ),
 )  # fmt: skip
 SET = FieldTable(

@@ -44,7 +44,8 @@ EVERY_FIELD = tuple(dict.fromkeys(name for table in _TABLES.values() for name in
 """The fields of a case of any generation."""
 _OUTCOMES = "expected_outcomes"
 _ONLY_PAGE = ("persona", "initial_message", "max_turns")
-_ONLY_LATER = ("persona_context", "first_turn", "first_message", "source_call_id", "deleted_at", "company_id")
+_ONLY_LAST = ("deleted_at", "company_id")
+_ONLY_LATER = ("persona_context", "first_turn", "first_message", "source_call_id", *_ONLY_LAST)
 
 
 def generation_of(raw: Map, cursor: FieldCursor) -> Generation:
@@ -58,7 +59,7 @@ def generation_of(raw: Map, cursor: FieldCursor) -> Generation:
             "use one: persona, initial_message, max_turns; or persona_context, first_turn, first_message",
             later[0],
         )
-    if any("mock_response" in call for call in _calls(raw)):
+    if any("mock_response" in call for call in _calls(raw)) or any(raw.get(name) is not None for name in _ONLY_LAST):
         return Generation.ANSWER_PER_CALL
     return Generation.PERSONA_TEXT if later else Generation.PAGE
 
@@ -84,7 +85,7 @@ def _calls(raw: Map) -> Iterator[Map]:
 
 def persona_text(persona: JsonMap | None) -> str | None:
     """Return a persona as one text: each part under its label, parts apart by an empty line."""
-    if persona is None:
+    if persona is None or not any(persona.get(name) for name in PERSONA_LABELS):
         return None
     return "\n\n".join(f"{label}\n{persona[name]}" for name, label in PERSONA_LABELS.items() if persona.get(name))
 

@@ -13,6 +13,7 @@ from eval_pipeline.formats.connexity.fields import (
     JUDGE_CONFIG,
     MEMBER,
     RUN_CONFIG,
+    RUNTIME,
     SET,
     USER_SIMULATOR,
 )
@@ -23,7 +24,10 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
 from eval_pipeline.suites.simulation_fields import read_weights
 
 _MARKS = ("members", "set_repetitions", "config", "version", "weights")
-_WITHOUT_EFFECT = ("mode", "runtime")
+_NO_EFFECT = {
+    "retell": "runtimes of vendors are not offered",
+    "custom_endpoint": "name a runner with adapter 'endpoint' and this url",
+}
 _PARTS = {"judge": JUDGE_CONFIG, "user_simulator": USER_SIMULATOR, "agent_simulator": AGENT_SIMULATOR}
 _MS = 1000
 
@@ -162,10 +166,34 @@ def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics, errors: lis
     if user.get("mode") == "scripted" and not user["scripted_messages"]:
         at = cursor.at("user_simulator")
         errors.append(at.error("mode 'scripted' needs at least one message", "scripted_messages"))
-    for name in _WITHOUT_EFFECT:
-        if raw.get(name) is not None:
-            diagnostics.add("is recorded but has no effect: choose runners of the run", cursor.place(name))
+    _check_metrics(values["judge"].get("metrics") or (), cursor.at("judge", "metrics"), errors)
+    _check_runtime(values, cursor, diagnostics, errors)
     return values
+
+
+def _check_metrics(metrics: Sequence[Any], cursor: FieldCursor, errors: list[InputError]) -> None:
+    for index, entry in enumerate(metrics):
+        name = entry.get("metric") if isinstance(entry, Mapping) else entry
+        if not isinstance(name, str) or not name.strip():
+            problem = f"expected a metric (an object with 'metric'), got {kind(entry)}"
+            errors.append(cursor.at(index).error(problem))
+
+
+def _check_runtime(
+    values: Mapping[str, Any], cursor: FieldCursor, diagnostics: Diagnostics, errors: list[InputError]
+) -> None:
+    """Warn of a mode and a runtime that are not what happens here. What is wrong with them joins `errors`."""
+    if values.get("mode") not in (None, "text"):
+        diagnostics.add("is recorded but has no effect: conversations are texts here", cursor.place("mode"))
+    if values.get("runtime") is None:
+        return
+    at = cursor.at("runtime")
+    runtime = _read_table(values["runtime"], RUNTIME, at, diagnostics, errors)
+    chosen = runtime.get("kind")
+    if chosen == "custom_endpoint" and not str(runtime.get("url") or "").startswith(("http://", "https://")):
+        errors.append(at.error("expected an address that begins with http:// or https://", "url"))
+    elif chosen in _NO_EFFECT:
+        diagnostics.add(f"is recorded but has no effect: {_NO_EFFECT[chosen]}", cursor.place("runtime"))
 
 
 def _read_table(

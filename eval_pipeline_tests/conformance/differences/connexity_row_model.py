@@ -87,7 +87,14 @@ def is_held(row: JsonMap) -> bool:
 
 def ends_on_a_line(row: JsonMap) -> bool:
     roles = row["expected"].get("roles") or []
-    return is_held(row) and given(row).get("agent") != "HTTP 500" and roles[-1:] == ["user"]
+    ends = roles[-1:] == ["user"] and is_unanswered(row["expected"])
+    return is_held(row) and given(row).get("agent") != "HTTP 500" and ends
+
+
+def is_unanswered(expected: JsonMap) -> bool:
+    """Return whether the agent was not called for each line of the user: an agent may answer with nothing at all."""
+    answered = sum(role == "user" for _, _, role in expected["agent_calls"])
+    return bool(expected["roles"].count("user") > answered)
 
 
 def rounds_left(row: JsonMap) -> bool:
@@ -229,7 +236,10 @@ def sets_a_provider(row: JsonMap) -> bool:
 
 
 def named_beside_the_type(row: JsonMap) -> bool:
-    return any("name" in tool for tool in given(row).get("raw", ()))
+    entry = given(row).get("entry")
+    return any("name" in tool for tool in given(row).get("raw", ())) or (
+        isinstance(entry, Mapping) and bool(entry.get("name"))
+    )
 
 
 def sent_otherwise(row: JsonMap) -> bool:

@@ -86,7 +86,11 @@ def test_no_expected_calls_and_no_call_expected_are_different(tmp_path: Path) ->
 
 
 def test_a_deleted_case_counts_as_archived(tmp_path: Path) -> None:
-    assert _case(tmp_path, LATER | {"deleted_at": "2026-11-01T00:00:00Z"}).status == "archived"
+    deleted = {"deleted_at": "2026-11-01T00:00:00Z"}
+    without_calls = _load(tmp_path, [{"name": "n", "persona_context": "p", **deleted}])
+
+    assert _case(tmp_path, LATER | deleted).status == "archived"
+    assert (without_calls.cases[0].status, without_calls.warnings) == ("archived", ())
 
 
 def test_names_of_every_script_are_ids(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "threshold": ({"config": {"judge": {"pass_threshold": 101}}}, "pass_threshold: expected a number from 0 to 100"),
     "temperature": ({"config": {"user_simulator": {"temperature": 2.1}}}, "temperature: expected a number from 0 to 2"),
     "no script": ({"config": {"user_simulator": {"mode": "scripted"}}}, "needs at least one message"),
+    "no metric": ({"config": {"judge": {"metrics": [{"weight": 1}]}}}, r"judge.metrics\[0\]: expected a metric"),
+    "runtime": ({"config": {"runtime": {"kind": "conexity"}}}, "runtime.kind: expected one of connexity, "),
+    "address": ({"config": {"runtime": {"kind": "custom_endpoint", "url": "ftp://a"}}}, "runtime.url: .*http://"),
     "mode": ({"config": {"user_simulator": {"mode": "script"}}}, "mode: expected one of llm, scripted"),
 }
 
@@ -78,6 +81,25 @@ def test_a_wrong_field_of_a_set_is_an_error_with_its_place(
 ) -> None:
     with pytest.raises(InputError, match=message):
         load(tmp_path, **fields)
+
+
+@pytest.mark.parametrize(
+    ("config", "warnings"),
+    [
+        ({"mode": "text", "runtime": {"kind": "connexity"}}, []),
+        ({"mode": "voice"}, ["config.mode: is recorded but has no effect: conversations are texts here"]),
+        ({"runtime": {"kind": "retell"}}, ["config.runtime: is recorded but has no effect: runtimes of vendors"]),
+        ({"runtime": {"kind": "custom_endpoint", "url": "http://a"}}, ["name a runner with adapter 'endpoint'"]),
+    ],
+)
+def test_a_mode_and_a_runtime_are_warned_of_where_something_else_happens_here(
+    tmp_path: Path, config: dict[str, Any], warnings: list[str]
+) -> None:
+    suite = load(tmp_path, config=config)
+
+    assert [expected in str(each) for expected, each in zip(warnings, suite.warnings, strict=True)] == [
+        True for _ in warnings
+    ]
 
 
 def test_everything_that_is_wrong_with_a_set_is_said_at_once(tmp_path: Path) -> None:
