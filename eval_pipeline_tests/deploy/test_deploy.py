@@ -79,6 +79,24 @@ def test_kubernetes_starts_the_same_location_with_the_same_folders_as_compose() 
     assert values["postgresql"]["postgresqlScheme"] == "postgresql+psycopg2"
 
 
+def test_a_pod_of_a_run_has_what_the_location_has_and_resources_of_its_own() -> None:
+    values = read("kubernetes/values.yaml")
+    (location,) = values["dagster-user-deployments"]["deployments"]
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
+
+    assert location["includeConfigInLaunchedRuns"] == {"enabled": False}, "the chart would put its resources into runs"
+    assert launcher["resources"] != location["resources"]
+    assert launcher["runK8sConfig"]["containerConfig"]["env"] == location["env"]
+    for name in ("envSecrets", "volumes", "volumeMounts", "securityContext"):
+        assert launcher[name] == location[name], name
+
+
+def test_runs_have_as_long_to_start_in_kubernetes_as_with_compose() -> None:
+    monitoring = read("kubernetes/values.yaml")["dagsterDaemon"]["runMonitoring"]
+
+    assert monitoring["startTimeoutSeconds"] == read("home/dagster.yaml")["run_monitoring"]["start_timeout_seconds"]
+
+
 CLOSED: dict[str, set[str]] = {
     "dagsterWebserver": {"replicaCount", "image", "env", "envSecrets", "resources", "enableReadOnly", "pathPrefix"},
     "dagsterDaemon": {"enabled", "env", "envSecrets", "resources", "runCoordinator", "runMonitoring", "runRetries"},
