@@ -40,7 +40,7 @@ def test_dagster_accepts_the_settings_of_a_team(server: PostgresServer, monkeypa
     monkeypatch.setenv("CELERY_BROKER", "redis://127.0.0.1:1/0")
 
     with dg.DagsterInstance.from_config(str(DEPLOY / "home")) as instance:
-        assert type(instance.run_launcher).__name__ == "CeleryRunLauncher"
+        assert type(instance.run_launcher).__name__ == "WatchedCeleryRunLauncher"
         assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
         assert instance.run_retries_enabled
         assert instance.run_retries_max_retries == 2

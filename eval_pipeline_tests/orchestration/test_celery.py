@@ -22,7 +22,7 @@ from eval_pipeline_tests.orchestration.dev_servers import free_port
 from eval_pipeline_tests.sweeps.sample_project import a_runner_entry, a_test, make_project
 
 SETTINGS = Path(__file__).parents[2] / "deploy" / "home" / "celery"
-EXECUTOR = {"broker": {"env": "CELERY_BROKER"}, "backend": "rpc://"}
+EXECUTOR = {"broker": {"env": "CELERY_BROKER"}, "backend": {"env": "CELERY_BROKER"}}
 
 
 @contextmanager

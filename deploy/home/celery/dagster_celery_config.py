@@ -3,7 +3,10 @@
 import os
 
 broker_url = os.environ["CELERY_BROKER"]
-result_backend = "rpc://"
+result_backend = broker_url
+"""Redis: the states of runs and chunks are where every service reads them."""
+result_expires = 30 * 24 * 3600
+"""How long (seconds) a run or a chunk may take."""
 worker_prefetch_multiplier = 1
 task_acks_late = False
 """A run is given to one worker; one whose worker died is tried again by Dagster (run_retries)."""
