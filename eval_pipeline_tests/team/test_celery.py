@@ -1,5 +1,4 @@
-"""Celery over a shared warehouse: workers with data folders of their own carry out what Dagster's page starts, whole
-runs (the launcher) or their chunks (the executor), and one of them is killed meanwhile."""
+"""Celery over a shared warehouse: workers with folders of their own carry out runs, and one of them is killed."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from eval_pipeline.orchestration.partitions import range_tags
 from eval_pipeline_tests.deploy.services import Team, team
 from eval_pipeline_tests.deploy.test_deploy import wait_for_partitions
 from eval_pipeline_tests.orchestration.dev_servers import LAUNCH, LOCATION
-from eval_pipeline_tests.postgres_server import PASSWORD, PostgresServer
+from eval_pipeline_tests.postgres_server import PostgresServer
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, make_project
 from eval_pipeline_tests.team.conftest import machine
 from eval_pipeline_tests.team.postgres import new_lake
@@ -39,18 +38,17 @@ def answer(prompt, case, runner):
 SUITES, CASES = 6, 4
 PLANS, AT_ONCE = 2 * SUITES * CASES, 2
 """Of two runners; how many calls a process has under way."""
-EXECUTOR = {"broker": {"env": "CELERY_BROKER"}, "backend": {"env": "CELERY_BROKER"}}
 
 
 @contextmanager
-def services(server: PostgresServer, root: Path, monkeypatch: pytest.MonkeyPatch, **dagster: object) -> Iterator[Team]:
+def services(server: PostgresServer, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     """Run the services of `deploy/` on a lake, with two workers that have a data folder each."""
     pytest.importorskip("dagster_celery", reason="the extra `celery` is not installed")
     if shutil.which("redis-server") is None:
         pytest.skip("Redis is not installed (Debian: apt-get install redis-server)")
     url = f"{new_lake(server, root / 'lake')} files={root / 'common'} lease_s=5"
     monkeypatch.setenv("EVAL_PIPELINE_WAREHOUSE", url)
-    folder = _project(root, **dagster)
+    folder = _project(root)
     with team(folder, server, root / "home") as started:
         for name in ("one", "two"):
             started.environment["EVAL_PIPELINE_DATA"] = str(root / name)
@@ -58,10 +56,8 @@ def services(server: PostgresServer, root: Path, monkeypatch: pytest.MonkeyPatch
         yield started
 
 
-def _project(root: Path, **dagster: object) -> ProjectFolder:
-    folder = make_project(
-        root / "project", defaults={"concurrency": AT_ONCE}, **({"dagster": dagster} if dagster else {})
-    )
+def _project(root: Path) -> ProjectFolder:
+    folder = make_project(root / "project", defaults={"concurrency": AT_ONCE})
     (folder.root / "target.py").write_text(_TARGET)
     (folder.root / "suites" / "sums.yaml").unlink()
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
@@ -81,14 +77,6 @@ def launch_all(services: Team) -> str:
     tags = [{"key": key, "value": value} for key, value in range_tags(keys).items()]
     params = {"selector": selector, "runConfigData": {}, "executionMetadata": {"tags": tags}}
     return str(services.ui.ask(LAUNCH, params=params)["launchRun"]["run"]["runId"])
-
-
-def failures(services: Team, run: str) -> list[str]:
-    """Return what failed in a run."""
-    asked = """query Failures($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
-        ... on ErrorEvent { error { message causes { message } } } ... on MessageEvent { level message } } } } }"""
-    events = services.ui.ask(asked, id=run)["logsForRun"]["events"]
-    return [f"{event['message']} {event.get('error')}" for event in events if event["level"] == "ERROR"]
 
 
 def counted(services: Team) -> Counter[str]:
@@ -120,49 +108,21 @@ def check_calls(services: Team, dead: int) -> None:
     assert calls.total() - PLANS <= dead * AT_ONCE, calls
 
 
-def check_no_password(services: Team, server: PostgresServer) -> None:
-    """No password is in a log of a service, in a file of a worker, or in what Dagster stored."""
-    tables = server.sql("dagster", "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    counted = " UNION ALL ".join(f"SELECT t::text LIKE '%{PASSWORD}%' AS found FROM \"{name}\" t" for (name,) in tables)
-    ((rows, found),) = server.sql("dagster", f"SELECT count(*), count(*) FILTER (WHERE found) FROM ({counted}) rows")
-    assert rows > PLANS
-    assert found == 0
-    files = [path for path in services.home.parent.rglob("*") if path.is_file()]
-    assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
-
-
 def test_runs_of_overlapping_pairs_on_workers_with_folders_of_their_own_survive_the_death_of_one(
     server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with services(server, tmp_path, monkeypatch) as started:
         runs = [launch_all(started), launch_all(started)]
-        until(lambda: counted(started).total() >= PLANS // 4)
+        until(lambda: counted(started).total() >= PLANS // 4, within_s=400)
         assert health(started, runs) == ["RUNNING", "RUNNING"]
 
         started.kill("one")
         assert sorted(health(started, runs)) == ["FAILED", "RUNNING"]
         started.environment["EVAL_PIPELINE_DATA"] = str(tmp_path / "three")
         started.start_worker("three")
-        until(lambda: statuses(started).count("SUCCESS") == 2)
+        until(lambda: statuses(started).count("SUCCESS") == 2, within_s=400)
 
         check_calls(started, dead=1)
         reader = machine(os.environ["EVAL_PIPELINE_WAREHOUSE"], tmp_path / "reader")
         check_rows(reader, PLANS)
-        reader.close()
-        check_no_password(started, server)
-
-
-def test_the_chunks_of_a_run_on_workers_with_folders_of_their_own(
-    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {"executor": "celery", "executor_config": EXECUTOR, "chunk_pairs": 2}
-    with services(server, tmp_path, monkeypatch, **settings) as started:
-        run = launch_all(started)
-
-        until(lambda: statuses(started) == ["SUCCESS"] or bool(failures(started, run)), within_s=400)
-        assert statuses(started) == ["SUCCESS"], failures(started, run)
-        check_calls(started, dead=0)
-        reader = machine(os.environ["EVAL_PIPELINE_WAREHOUSE"], tmp_path / "reader")
-        check_rows(reader, PLANS)
-        assert reader.frame("SELECT status FROM sweeps")["status"].to_list() == ["finished"]
         reader.close()
