@@ -5,8 +5,9 @@ Celery keeps the state STARTED of a task whose worker was killed with its machin
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
-from celery.result import AsyncResult
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
@@ -36,7 +37,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         return any(task["id"] == task_id for task in active.get(worker, []))
 
 
-def _worker_of(task: AsyncResult) -> str | None:
-    """Return the name of the worker that began a task; None when it is not known."""
+def _worker_of(task: Any) -> str | None:
+    """Return the name of the worker that began a task of Celery (which has no types); None when it is not known."""
     name = task.info.get("hostname") if isinstance(task.info, dict) else None
     return str(name) if name else None

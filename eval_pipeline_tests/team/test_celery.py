@@ -114,7 +114,7 @@ def test_runs_of_overlapping_pairs_on_workers_with_folders_of_their_own_survive_
     with services(server, tmp_path, monkeypatch) as started:
         runs = [launch_all(started), launch_all(started)]
         until(lambda: counted(started).total() >= PLANS // 4, within_s=400)
-        assert health(started, runs) == ["RUNNING", "RUNNING"]
+        until(lambda: health(started, runs) == ["RUNNING", "RUNNING"])
 
         started.kill("one")
         assert sorted(health(started, runs)) == ["FAILED", "RUNNING"]
