@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -126,7 +126,7 @@ EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
 _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundEvaluator:
     """An evaluator with its spec and the identity of its score.
 
@@ -143,14 +143,12 @@ class BoundEvaluator:
     @property
     def reads(self) -> dict[str, object]:
         """The fields of the case that its score depends on, by name."""
-        names = self.evaluator.reads if self.case is not None else ()
-        return {name: _without_paths(getattr(self.case, name)) for name in names}
+        return _reads(self.evaluator, self.case) if self.case is not None else {}
 
-    @property
+    @cached_property
     def score_key(self) -> str:
         """The identity of what the score's value depends on: `key` without name, weight, gate and failure class."""
-        parts = [self.spec.type, self.spec.negate, self.spec.config, self.evaluator.version, self.reads, self.content]
-        return fingerprint(parts)[:32]
+        return _score_key(self.spec, self.evaluator, self.reads, self.content)
 
     @property
     def requires_client(self) -> bool:
@@ -205,6 +203,19 @@ def spec_key(
         spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
         evaluator.version, fields_read, content,
     ])[:32]  # fmt: skip
+
+
+def _score_key(
+    spec: EvaluatorSpec,
+    evaluator: AnyEvaluator | type[AnyEvaluator],
+    reads: Mapping[str, object],
+    content: Mapping[str, str],
+) -> str:
+    return fingerprint([spec.type, spec.negate, spec.config, evaluator.version, reads, content])[:32]
+
+
+def _reads(evaluator: AnyEvaluator | type[AnyEvaluator], case: Case) -> dict[str, object]:
+    return {name: _without_paths(getattr(case, name)) for name in evaluator.reads}
 
 
 def _without_paths(value: object) -> object:
@@ -263,11 +274,28 @@ class EvaluatorSet:
         """Return the keys of a case's evaluators, in order. Those that the spec alone decides are not constructed."""
         return [self._key(spec, case) for spec in case.evaluators]
 
+    def score_keys(self, case: Case) -> list[str]:
+        """Return the identities of what the values of a case's scores depend on, in order; constructed like `keys`."""
+        return [self._score_key(spec, case) for spec in case.evaluators]
+
+    def is_decided_by_specs(self, case: Case) -> bool:
+        """Return whether a case's evaluators need nothing but their specs: no files, no graders, no programs."""
+        return all(self._decided_by(spec) is not None for spec in case.evaluators)
+
     def _key(self, spec: EvaluatorSpec, case: Case) -> str:
+        class_ = self._decided_by(spec)
+        return spec_key(spec, class_, case, _NO_CONTENT) if class_ is not None else self._bind(spec, case).key
+
+    def _score_key(self, spec: EvaluatorSpec, case: Case) -> str:
+        class_ = self._decided_by(spec)
+        if class_ is None:
+            return self._bind(spec, case).score_key
+        return _score_key(spec, class_, _reads(class_, case), _NO_CONTENT)
+
+    def _decided_by(self, spec: EvaluatorSpec) -> type[AnyEvaluator] | None:
+        """Return the class of an evaluator that its spec alone decides, unless the evaluator is there already."""
         class_ = EVALUATORS.find(spec.type)
-        if class_ is None or id(spec) in self._built or not is_decided_by_spec(class_):
-            return self._bind(spec, case).key
-        return spec_key(spec, class_, case, _NO_CONTENT)
+        return class_ if class_ is not None and is_decided_by_spec(class_) else None
 
     def check(self) -> dict[str, InputError]:
         """Return an error for each case with an unusable evaluator, by case id."""

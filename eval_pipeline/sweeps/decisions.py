@@ -17,7 +17,7 @@ from eval_pipeline.executions.model import Plan, Runner, RunnerNamed
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.normalize import normalizer_version, prices_key
-from eval_pipeline.scores.evaluate import BoundEvaluator, EvaluatorSet
+from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.incomplete import incomplete_of
 from eval_pipeline.suites.model import Case, Incomplete
@@ -94,7 +94,7 @@ class PairRules:
 
     def scores_key_of(self, case: Case) -> str:
         """Return the identity of everything that the values of a case's scores depend on today, beside the report."""
-        return scores_key(self.evaluators.of(case))
+        return scores_key(self.evaluators.score_keys(case))
 
     def has_usable_fallback(self, stored: StoredExecution) -> bool:
         """Return whether the runner still has the fallback that answered, unchanged."""
@@ -183,9 +183,9 @@ def decides_anew(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     return repriced or _is_stale(stored, case, rules)
 
 
-def scores_key(evaluators: Sequence[BoundEvaluator]) -> str:
-    """Return the identity of everything that the values of these evaluators' scores depend on, beside the report."""
-    return fingerprint(sorted(bound.score_key for bound in evaluators))[:32]
+def scores_key(score_keys: Iterable[str]) -> str:
+    """Return the identity of everything that the values of evaluators' scores depend on, beside the report."""
+    return fingerprint(sorted(score_keys))[:32]
 
 
 def needs_verdict(stored: StoredExecution, case: Case, rules: PairRules) -> bool:

@@ -91,7 +91,7 @@ class PairExecution:
         current = {*self.ledger.reused, *self.ledger.retried}
         current.update(rescore.stored.execution_id for rescore in self.rescorer.pending)
         self.rescorer.pending[:0] = [
-            Rescore(plan, stored, is_earlier=True)
+            Rescore(plan, stored, is_earlier=True, reads_output=self._scorer.reads_output(stored, plan.case))
             for plan, stored in earlier_to_score(answers, current, self.retried, self.rules)
         ]
 
@@ -140,7 +140,8 @@ class PairExecution:
             self.ledger.adopt(plan, stored, self.recorder.parts(plan))
         updates = decision is Decision.UPDATE
         if decision is Decision.RESCORE or (updates and decides_anew(stored, plan.case, self.rules)):
-            self.rescorer.pending.append(Rescore(plan, stored, updates=updates))
+            reads_output = self._scorer.reads_output(stored, plan.case)
+            self.rescorer.pending.append(Rescore(plan, stored, updates=updates, reads_output=reads_output))
         else:
             self.ledger.reuse(plan, stored)
         return stored_outcome(stored)

@@ -117,7 +117,7 @@ class PairRecorder:
                 self._played_by(case),
                 incomplete=incomplete_of(self._pair.ready.suite, case),
             ),
-            scores_key=scores_key(evaluators),
+            scores_key=scores_key(bound.score_key for bound in evaluators),
             normalizer=normalizer_of(execution),
             scores=scores,
             sweep_id=self._context.sweep_id,

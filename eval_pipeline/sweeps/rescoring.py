@@ -26,12 +26,13 @@ GRADED_AT_ONCE = 16
 class Rescore:
     """A plan whose stored execution is valid, and whose verdict was decided otherwise; `updates`: its scores hold, only
     weights, gates, the threshold or its cost are new; `is_earlier`: a later answer to the plan counts beside it, and is
-    the current one."""
+    the current one; `reads_output`: more than the stored report may be looked at."""
 
     plan: Plan
     stored: StoredExecution
     updates: bool = False
     is_earlier: bool = False
+    reads_output: bool = True
 
 
 _Loaded = tuple[Rescore, Execution, SessionReport | None, Mapping[str, Score]]
@@ -71,8 +72,10 @@ class StoredSessions:
             self._load(first)
 
     def _load(self, rescores: Sequence[Rescore]) -> None:
-        loaded = list(load_stored(self._warehouse, rescores, lambda rescore: rescore.stored))
-        self._read.update((values[0].stored.execution_id, values) for values in loaded)
+        for outputs in (True, False):
+            if chosen := [rescore for rescore in rescores if rescore.reads_output is outputs]:
+                loaded = load_stored(self._warehouse, chosen, lambda rescore: rescore.stored, outputs=outputs)
+                self._read.update((values[0].stored.execution_id, values) for values in loaded)
 
 
 @dataclass(slots=True)
@@ -143,7 +146,8 @@ class Rescorer:
     def _input(self, loaded: _Loaded) -> ScoringInput:
         """The report as today's normalizer gives it, and the scores that still hold for it."""
         rescore, execution, report, scores = loaded
-        execution = replace(execution, key=rescore.plan.key)
+        if execution.key != rescore.plan.key:  # stored by an older version
+            execution = replace(execution, key=rescore.plan.key)
         case, stored, normalizer = rescore.plan.case, rescore.stored, normalizer_of(execution)
         if report is None or (stored.report_normalizer != normalizer and _has_files(execution)):
             report, scores = self.scorer.report(execution, case), {}

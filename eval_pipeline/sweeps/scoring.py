@@ -80,6 +80,13 @@ class PairScorer:
         """Return whether the stored cost was computed with other prices than those of today."""
         return self._rules.has_other_prices(stored)
 
+    def reads_output(self, stored: StoredExecution, case: Case) -> bool:
+        """Return whether scoring a stored report may need the raw output, too: to normalize it anew, to price it, or
+        for evaluators that need more than their specs."""
+        is_current = stored.report_normalizer == self._rules.normalizer_of(stored.format or "")
+        by_report = is_current and case.workspace is None and self._rules.evaluators.is_decided_by_specs(case)
+        return not by_report or self.has_other_prices(stored)
+
     def reprice(self, report: SessionReport, execution: Execution) -> SessionReport:
         """Store a stored report again with its cost by today's prices."""
         report = repriced(report, execution, self._answering(execution))

@@ -113,6 +113,11 @@ def _fields_in(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> t
     return tuple(field for field in _fields(cls) if field[0] in columns and field[0] not in others)
 
 
+def field_names(*classes: type) -> frozenset[str]:
+    """Return the names of the fields of dataclasses and named tuples: the columns that `value_of` may read."""
+    return frozenset(name for cls in classes for name, _ in _fields(cls))
+
+
 @lru_cache
 def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
     """The fields of a dataclass or a named tuple, each with whether it has a default."""

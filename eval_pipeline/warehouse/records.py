@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.codec import decoder, value_of
+from eval_pipeline.warehouse.codec import decoder, field_names, value_of
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.first_verdicts import FIRST_ANSWERS, FIRST_SCORE, FIRST_STATUS
 from eval_pipeline.warehouse.rows import LONG_TEXT
@@ -33,21 +33,17 @@ _PLAN_MB = 1 / 128
 """What DuckDB needs at most to sort a plan."""
 
 
-def _names(*classes: type) -> frozenset[str]:
-    return frozenset(field.name for cls in classes for field in fields(cls))
-
-
 _EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry_of")
 _OF_EXECUTIONS = ("target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores")
 _READ: Mapping[str, frozenset[str]] = {
-    "verdicts": _names(ResultRow, Verdict) | {"score_keys"},
-    "cases": (_names(ResultRow) | {"case_group", "position"}) - {"strategy", *BY_NAME["verdicts"].column_names},
+    "verdicts": field_names(ResultRow, Verdict) | {"score_keys"},
+    "cases": (field_names(ResultRow) | {"case_group", "position"}) - {"strategy", *BY_NAME["verdicts"].column_names},
     "suites": frozenset({"category"}),
     "target_executions": frozenset({*_EXECUTION_FIELDS, "execution_id", "attempt_count", "workspace"}),
-    "session_reports": _names(SessionReport, Usage) | {"reported_times", "turns"},
+    "session_reports": field_names(SessionReport, Usage) | {"reported_times", "turns"},
     "session_events": frozenset({"execution_id", "event", "text"}),
-    "evaluator_scores": frozenset({*Score._fields, "execution_id"}),
-    "member_scores": frozenset({*SubScore._fields, "execution_id", "spec_key", "member"}),
+    "evaluator_scores": field_names(Score),
+    "member_scores": field_names(SubScore) | {"execution_id", "spec_key", "member"},
 }
 """The columns of each table that are part of a ResultRow."""
 Layout = Mapping[str, Sequence[tuple[str, str]]]

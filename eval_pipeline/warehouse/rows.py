@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -312,6 +313,7 @@ def with_text(event: Mapping[str, Any], text: str | None) -> Mapping[str, Any]:
     return event if name is None or name in event else {**event, name: text}
 
 
+@cache
 def _text_field(cls: type) -> str | None:
     """Return the field of an event that the column `text` holds."""
     names = {field.name for field in fields(cls)}

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from eval_pipeline.executions.model import Execution, Plan, RawExecution
 from eval_pipeline.failures import NORMALIZATION
-from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Score
+from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.scores.model import Score, SubScore
 from eval_pipeline.suites.incomplete import LIMITS, NONE_COUNTS, IncompleteRule
 from eval_pipeline.suites.model import Case
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.codec import decoder
-from eval_pipeline.warehouse.columns import Column, Row
+from eval_pipeline.warehouse.codec import decoder, field_names
+from eval_pipeline.warehouse.columns import Column, Row, Table
 from eval_pipeline.warehouse.journal import PairKey, journaled_executions
-from eval_pipeline.warehouse.shared_files import local_artifact
+from eval_pipeline.warehouse.shared_files import SharedFiles, local_artifact
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -219,12 +220,13 @@ def _only_executed(key: str, row: Row, *, valid: bool) -> StoredExecution:
 
 
 def load_stored(
-    warehouse: Warehouse, items: Sequence[Item], stored_of: Callable[[Item], StoredExecution]
+    warehouse: Warehouse, items: Sequence[Item], stored_of: Callable[[Item], StoredExecution], *, outputs: bool = True
 ) -> Iterator[tuple[Item, Execution, SessionReport | None, dict[str, Score]]]:
-    """Yield each item with its stored execution, report (None without one) and scores by spec_key, batch by batch."""
+    """Yield each item with its stored execution, report (None without one) and scores by spec_key, batch by batch;
+    `outputs` as in `load_executions`."""
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
-        stored = load_executions(warehouse, [stored_of(item).execution_id for item in batch])
+        stored = load_executions(warehouse, [stored_of(item).execution_id for item in batch], outputs=outputs)
         for item in batch:
             values = stored.get(stored_of(item).execution_id)
             if values is not None:
@@ -232,17 +234,19 @@ def load_stored(
 
 
 def load_executions(
-    warehouse: Warehouse, ids: list[str]
+    warehouse: Warehouse, ids: list[str], *, outputs: bool = True
 ) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
-    """Return stored executions with their reports (None without one) and scores by spec_key, by execution id."""
-    tables = warehouse.read(lambda connection: _of_executions(connection, ids))
+    """Return stored executions with their reports (None without one) and scores by spec_key, by execution id. Without
+    `outputs`, executions lack attempts, workspaces and raw outputs, of which only the format is read."""
+    tables = warehouse.read(lambda connection: _of_executions(connection, ids, outputs))
+    artifacts = warehouse.storage.artifacts
     reports = {row["execution_id"]: row for row in tables["session_reports"]}
     events, scores, members = (
         grouped(tables[name]) for name in ("session_events", "evaluator_scores", "member_scores")
     )
     return {
         row["execution_id"]: (
-            rows.stored_execution(row, _raw(row, warehouse)),
+            rows.stored_execution(row, _raw(row, artifacts, warehouse.shared_files) if outputs else _format(row)),
             _report(reports.get(row["execution_id"]), events.get(row["execution_id"], ())),
             _scores(scores.get(row["execution_id"], ()), members.get(row["execution_id"], ())),
         )
@@ -251,22 +255,30 @@ def load_executions(
 
 
 _IN_ORDER = "ORDER BY execution_id, position"
-_OF_EXECUTIONS = {
-    "target_executions": "", "session_reports": "", "session_events": _IN_ORDER, "evaluator_scores": "",
-    "member_scores": _IN_ORDER,
-}  # fmt: skip
+_OF_EXECUTIONS: Mapping[str, tuple[Table, str]] = {
+    name: (replace(BY_NAME[name], columns=tuple(each for each in BY_NAME[name].columns if each.name in read)), order)
+    for name, read, order in (
+        ("target_executions", {*field_names(Execution, RawExecution), "artifacts", "raw"}, ""),
+        ("session_reports", {*field_names(SessionReport, Usage), "turns", "reported_times"}, ""),
+        ("session_events", {"execution_id", "event", "text"}, _IN_ORDER),
+        ("evaluator_scores", {*field_names(Score)}, ""),
+        ("member_scores", {*field_names(SubScore), "execution_id", "spec_key", "member"}, _IN_ORDER),
+    )
+}
+"""What is read of stored executions: each table with the columns that their values are made from, and its order."""
+_OUTPUTS = {"attempts", "workspace", "raw", "artifacts"}
 
 
-def _of_executions(connection: Connection, ids: Sequence[str]) -> dict[str, list[Row]]:
+def _of_executions(connection: Connection, ids: Sequence[str], outputs: bool) -> dict[str, list[Row]]:
     """Return the rows of executions by table."""
     _select_executions(connection, ids)
     tables: dict[str, list[Row]] = {}
-    for table, order in _OF_EXECUTIONS.items():
-        names = BY_NAME[table].column_names
-        columns = ", ".join(map(_selected, BY_NAME[table].columns))
-        query = f'SELECT {columns} FROM "{table}" t SEMI JOIN selected USING (execution_id) {order}'
-        decode = decoder(names, BY_NAME[table])
-        tables[table] = [decode(row) for row in connection.execute(query).fetchall()]
+    for name, (table, order) in _OF_EXECUTIONS.items():
+        columns = [each for each in table.columns if outputs or each.name not in _OUTPUTS]
+        chosen = ", ".join(map(_selected, columns))
+        query = f'SELECT {chosen} FROM "{name}" t SEMI JOIN selected USING (execution_id) {order}'
+        decode = decoder([each.name for each in columns], table)
+        tables[name] = list(map(decode, connection.execute(query).fetchall()))
     return tables
 
 
@@ -300,9 +312,8 @@ def _report(row: Row | None, events: Sequence[Row]) -> SessionReport | None:
     return rows.stored_report(row, events) if row is not None else None
 
 
-def _raw(row: Row, warehouse: Warehouse) -> RawExecution | None:
+def _raw(row: Row, folder: Path, shared: SharedFiles | None) -> RawExecution | None:
     """Return the raw execution with file paths in the current data folder; a payload stored as a file is read back."""
-    folder, shared = warehouse.storage.artifacts, warehouse.shared_files
     files = {
         entry["role"]: local_artifact(shared, folder / entry["path"], entry.get("sha256"))
         for entry in row["artifacts"] or ()
@@ -314,6 +325,11 @@ def _raw(row: Row, warehouse: Warehouse) -> RawExecution | None:
     elif file is not None:
         _LOG.warning("the raw output of %s is not here any more: %s", row["execution_id"], file)
     return rows.raw_of(row, payload, files)
+
+
+def _format(row: Row) -> RawExecution | None:
+    """Return a raw execution of which only the format is known."""
+    return RawExecution(format=row["format"]) if row["format"] is not None else None
 
 
 def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:

@@ -132,12 +132,14 @@ def two_suites_to_score_again(folder: ProjectFolder, answer: str = "2 apples") -
 def test_the_stored_sessions_of_several_pairs_are_read_together(
     folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = two_suites_to_score_again(folder)
+    pairs = two_suites_to_score_again(folder, answer="2 apples " * LARGE)
+    (payload,) = [file for file in (folder.data / "artifacts").rglob("*") if file.is_file()]
+    payload.write_text("damaged: a text is looked for in the report")
     sizes: list[int] = []
 
-    def counted(warehouse: Warehouse, items: Sequence[Any], known_of: Any) -> Any:
+    def counted(warehouse: Warehouse, items: Sequence[Any], known_of: Any, *, outputs: bool) -> Any:
         sizes.append(len(items))
-        return load_stored(warehouse, items, known_of)
+        return load_stored(warehouse, items, known_of, outputs=outputs)
 
     monkeypatch.setattr("eval_pipeline.sweeps.rescoring.load_stored", counted)
 
@@ -149,14 +151,14 @@ def test_the_stored_sessions_of_several_pairs_are_read_together(
 
 
 def test_a_stored_session_that_cannot_be_read_is_an_error_of_its_pair_only(folder: ProjectFolder) -> None:
-    pairs = two_suites_to_score_again(folder, answer="2 apples " * LARGE)
-    (payload,) = [file for file in (folder.data / "artifacts").rglob("*") if file.is_file()]
-    payload.write_text("damaged")
+    pairs = two_suites_to_score_again(folder)
+    with folder.session().warehouse.transaction() as connection:
+        connection.execute("UPDATE session_reports SET skills = '[1]' WHERE suite = 'sums'")
 
     _, outcomes = folder.sweep_cells(pairs)
 
     errors = {outcome.pair.name.suite: outcome.error for outcome in outcomes}
-    assert errors["sums"] is not None and "JSONDecodeError" in errors["sums"]
+    assert errors["sums"] is not None and "TypeError" in errors["sums"]
     assert errors["more"] is None
     assert folder.ask("SELECT suite, evaluator FROM evaluator_scores ORDER BY ALL") == [
         ("more", "contains-2"), ("more", "contains-apples"), ("sums", "contains-2"),
