@@ -26,8 +26,9 @@ from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sweep_step import carry_out, end_named, or_fail, work_of
 from eval_pipeline.orchestration.versions import CODE_VERSION, EVALUATORS, INPUTS, UPSTREAM, report_inputs
-from eval_pipeline.sweeps.options import EVALUATE
+from eval_pipeline.sweeps.options import EVALUATE, LaunchOptions
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.seen_plans import store_seen_plans
 from eval_pipeline.warehouse.anchors import drift_rows, flagged
 
 GROUP = "evaluation"
@@ -74,6 +75,7 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
             context.log_event(suite_materialization(ready, asset))
             stored = newest_storage_id(context.instance, asset, key)
             context.log_event(suite_check(ready, asset, check_target(context, stored)))
+        store_seen_plans(session, lambda pair: pair.suite in keys, LaunchOptions().resolve(session.project.defaults))
         session.warehouse.publish()
         yield from logged_checks(context)
 

@@ -20,6 +20,7 @@ from eval_pipeline.sweeps.options import LaunchOptions
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retirement import retire_vanished
+from eval_pipeline.sweeps.seen_plans import store_seen_plans
 
 INTERVAL_S = 15
 PAIRS_AT_A_TICK = 1_000
@@ -60,6 +61,8 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
         if not (changed or requests or reported):
             return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
         session.store.store_suites(changed)
+        if reported and store_seen_plans(session, set(reported).__contains__, options):
+            session.warehouse.publish()
         return dg.SensorResult(
             dynamic_partitions_requests=requests,
             asset_events=[suite_materialization(ready, asset) for ready in changed],

@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.warehouse.journal import PairKey
 
 PLANS, EVALUATORS = INPUTS = ("plans", "evaluators")
 UPSTREAM: dict[str, tuple[str, ...]] = {
@@ -107,6 +108,7 @@ class _News:
     """What is reported of a pair whose inputs are not the newest reported ones, and remembered of it then. `events` are
     empty where only what the versions were made from is new."""
 
+    pair: PairKey
     cursor: str
     value: str
     events: Sequence[dg.AssetObservation | dg.AssetMaterialization]
@@ -137,7 +139,7 @@ def _news(
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
             events.append(dg.AssetObservation(assets.key(asset), partition=key, tags=tags))
             events.append(dg.AssetMaterialization(assets.key(asset), partition=key, metadata=metadata, tags=tags))
-        yield _News(_CURSOR + key, _cursor(inputs, inputs.by_asset()), events)
+        yield _News(pair.name, _CURSOR + key, _cursor(inputs, inputs.by_asset()), events)
 
 
 def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:
@@ -152,13 +154,13 @@ def report_inputs(
     pairs: Sequence[Pair],
     options: SweepOptions,
     most: int | None = None,
-) -> int:
-    """Report what pairs are made from, under these options; return how many had news, `most` at most (None: all)."""
-    news, count = islice(_news(instance, session, pairs, options), most), 0
+) -> list[PairKey]:
+    """Report what pairs are made from, under these options; return those that had news, `most` at most (None: all)."""
+    news, reported = islice(_news(instance, session, pairs, options), most), list[PairKey]()
     while some := list(islice(news, _PAIRS_AT_ONCE)):
         with events_together(instance):
             for event in chain.from_iterable(each.events for each in some):
                 instance.report_runless_asset_event(event)
         instance.daemon_cursor_storage.set_cursor_values({each.cursor: each.value for each in some})
-        count += sum(bool(each.events) for each in some)
-    return count
+        reported += [each.pair for each in some if each.events]
+    return reported

@@ -19,7 +19,7 @@ from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import TABLES
 
 Owner = Literal["suite", "runner", "sweep"]
-_BY_PAIR = ("failure_classes", "unranked_pairs", "retired_pairs", "evaluator_specs")
+_BY_PAIR = ("failure_classes", "unranked_pairs", "retired_pairs", "evaluator_specs", "seen_plans")
 _BY_EXECUTION = ("session_reports", "session_events", "evaluator_scores", "member_scores", "human_grades")
 _NAMES = {
     "suite": "SELECT DISTINCT suite FROM suites UNION SELECT DISTINCT suite FROM sweep_pairs ORDER BY 1",

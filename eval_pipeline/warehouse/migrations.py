@@ -91,6 +91,7 @@ _OF_17 = ("baselines",)
 _OF_22 = ("human_grades",)
 _OF_31 = ("anchor_scores",)
 _OF_41 = ("retired_cases",)
+_OF_42 = ("seen_plans",)
 _LATER_TABLES = (
     "member_scores",
     "unranked_pairs",
@@ -103,6 +104,7 @@ _LATER_TABLES = (
     *_OF_22,
     *_OF_31,
     *_OF_41,
+    *_OF_42,
 )
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
@@ -203,7 +205,7 @@ _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at"), ("
 _TABLES_OF_9 = [
     table
     for table in BY_NAME.values()
-    if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17, *_OF_22, *_OF_31, *_OF_41)
+    if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17, *_OF_22, *_OF_31, *_OF_41, *_OF_42)
 ]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -280,6 +282,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(39, "failure_trends has reused executions, latencies are those of graded answers", ()),
     Migration(40, "sums over the cases of pairs", tuple(_added(_ADDED_IN_40))),
     Migration(41, "cases that the project has no more", tuple(table_statements([BY_NAME["retired_cases"]]))),
+    Migration(42, "stale pairs by the plan of their files", tuple(table_statements([BY_NAME["seen_plans"]]))),
 )
 
 

@@ -19,6 +19,20 @@ CASE_COLUMNS = (
     ("input_key", "VARCHAR", "Hash of all that a target receives of the case; NULL: not recorded"),
 )
 """The newest columns of `cases`."""
+SEEN_PLANS = Table(
+    "seen_plans",
+    "What the files ask for that is not carried out: the plan of a pair when it was looked at last.",
+    ("suite", "runner"),
+    (
+        Column("suite", "VARCHAR", "Name of the suite"),
+        Column("runner", "VARCHAR", "Name of the runner"),
+        Column("to_execute", "BIGINT", "Plans that need the target"),
+        Column("to_score", "BIGINT", "Stored answers whose verdict would be decided anew"),
+        Column("needs", "VARCHAR", "executions, graders, or nothing that costs"),
+        Column("reasons", "VARCHAR[]", "Why, as eval-pipeline plan says it"),
+        Column("seen_at", "TIMESTAMPTZ", "When the files were looked at; a later sweep of the pair knows more"),
+    ),
+)
 RETIRED_CASES = Table(
     "retired_cases",
     "Cases that the file of their suite has no more: on no board, in no current view.",

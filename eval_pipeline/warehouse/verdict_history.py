@@ -115,11 +115,14 @@ _PLAIN = f"""(len({_LISTS}) = 0 OR len({_LISTS}) = 1 AND coalesce(
         = json_array_length(n.evaluator, '$.config.assertions'), false))"""
 """Whether the types of all members of a spec are known: it has none, or one list of entries that each have a type."""
 _MOVED = f"""
-    WITH moved AS (
+    WITH newest_runners AS (
+        SELECT runner, arg_max(runner_revision, used_at) AS newest FROM runners GROUP BY runner),
+    moved AS (
         SELECT c.suite, c.runner, c.suite_revision AS before, s.newest AS after, c.suite_plans::BIGINT AS plans,
-               coalesce(c.repetitions, 1) AS repetitions, c.finished_at, c.sweep_id
+               coalesce(c.repetitions, 1) AS repetitions, c.finished_at, c.sweep_id, s.loaded_at
         FROM current_pairs c JOIN (
-            SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s
+            SELECT suite, arg_max(suite_revision, loaded_at) AS newest, max(loaded_at) AS loaded_at
+            FROM suites GROUP BY suite) s
             ON s.suite = c.suite
         WHERE s.newest <> c.suite_revision),
     suites_moved AS (SELECT DISTINCT suite, before, after FROM moved),
@@ -163,18 +166,28 @@ _MOVED = f"""
         FROM specs GROUP BY suite, before, after)"""
 _NEEDS = """
     SELECT m.suite, m.runner, 'suite' AS reason, m.plans, m.finished_at, m.sweep_id,
-           CASE WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN e.usual THEN NULL
+           CASE WHEN p.seen_at > greatest(m.loaded_at, m.finished_at) AND p.to_execute + p.to_score > 0 THEN p.needs
+                WHEN coalesce(e.unknown, true) THEN NULL WHEN e.yes THEN 'executions' WHEN e.usual THEN NULL
                 WHEN g.yes THEN 'graders' WHEN g.unknown THEN NULL ELSE 'nothing' END AS needs
     FROM moved m LEFT JOIN executing e ON e.suite = m.suite AND e.runner = m.runner
-    LEFT JOIN grading g ON g.suite = m.suite AND g.before = m.before AND g.after = m.after"""
+    LEFT JOIN grading g ON g.suite = m.suite AND g.before = m.before AND g.after = m.after
+    LEFT JOIN seen_plans p ON p.suite = m.suite AND p.runner = m.runner"""
 
+_BY_FILES = """
+    SELECT c.suite, c.runner, array_to_string(p.reasons, '; '), p.to_execute + p.to_score, c.finished_at, c.sweep_id,
+           p.needs
+    FROM current_pairs c JOIN seen_plans p ON p.suite = c.suite AND p.runner = c.runner
+    ANTI JOIN moved m ON m.suite = c.suite AND m.runner = c.runner
+    ANTI JOIN newest_runners r ON r.runner = c.runner AND r.newest <> c.runner_revision
+    WHERE p.seen_at > c.finished_at AND len(p.reasons) > 0"""
+"""What a suite's revision does not have: files that evaluators name, the project's defaults, graders and prices."""
 STALE_PAIRS = f"""{_MOVED}
     {_NEEDS}
     UNION ALL
+    {_BY_FILES}
+    UNION ALL
     SELECT c.suite, c.runner, 'runner', c.suite_plans::BIGINT, c.finished_at, c.sweep_id, 'executions'
-    FROM current_pairs c JOIN (
-        SELECT runner, arg_max(runner_revision, used_at) AS newest FROM runners GROUP BY runner) r
-        ON r.runner = c.runner
+    FROM current_pairs c JOIN newest_runners r ON r.runner = c.runner
     WHERE r.newest <> c.runner_revision
     UNION ALL
     SELECT c.suite, c.runner, 'not carried out', s.missing, c.finished_at, c.sweep_id, 'executions'

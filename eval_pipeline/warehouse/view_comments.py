@@ -234,11 +234,11 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "to_execution_id": "Id of the execution after",
     },
     "stale_pairs": {
-        "reason": "suite or runner: another revision is stored; not carried out, did not complete: plans are missing",
+        "reason": "suite or runner: another revision is stored; not carried out, did not complete: plans are missing;"
+        " else why eval-pipeline plan would score again or execute: files that evaluators name, the project's defaults",
         "plans": "Plans concerned, at most",
         "needs": "What brings it up to date: executions, graders, or nothing that costs (scored again by itself where"
-        " Dagster's daemon runs); NULL: not known. Files that evaluators name and the project's defaults are no part of"
-        " a suite's revision: eval-pipeline plan and Dagster's stale marks have those, too",
+        " Dagster's daemon runs); NULL: not known",
     },
     **{view.name: view.columns for view in QUESTION_VIEWS},
     "sweep_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},

@@ -63,7 +63,7 @@ NEW_IN_17 = {
 }
 NEW_TABLES = (
     *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10, *NEW_TABLES_IN_13, "runner_differences", "explanations",
-    "baselines", "human_grades", "anchor_scores", "retired_cases",
+    "baselines", "human_grades", "anchor_scores", "retired_cases", "seen_plans",
 )  # fmt: skip
 ADDED = (NEW_IN_4, NEW_IN_5, NEW_IN_6)
 NEW_IN_8 = {
