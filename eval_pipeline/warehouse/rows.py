@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -301,7 +300,7 @@ def _stored_event(event: Event, text: Any) -> Any:
     """Return what is stored of an event: a very long text is only in its own column."""
     if not isinstance(text, str) or len(text) <= LONG_TEXT:
         return event
-    left_out = _text_field(type(event))
+    left_out = _TEXT_FIELDS[type(event)]
     return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != left_out} | {
         "kind": event.kind
     }
@@ -309,11 +308,10 @@ def _stored_event(event: Event, text: Any) -> Any:
 
 def with_text(event: Mapping[str, Any], text: str | None) -> Mapping[str, Any]:
     """Return the fields of a stored event, with the text that is stored beside it."""
-    name = _text_field(EVENT_KINDS[event["kind"]]) if text is not None and event.get("kind") in EVENT_KINDS else None
+    name = _TEXT_FIELDS[EVENT_KINDS[event["kind"]]] if text is not None and event.get("kind") in EVENT_KINDS else None
     return event if name is None or name in event else {**event, name: text}
 
 
-@cache
 def _text_field(cls: type) -> str | None:
     """Return the field of an event that the column `text` holds."""
     names = {field.name for field in fields(cls)}
@@ -345,6 +343,7 @@ def _exited_well(command: CommandEvent) -> bool | None:
 
 
 _EVENT_OK: dict[str, _Fact] = {"is_error": _succeeded, "exit_code": _exited_well, "ok": attrgetter("ok")}
+_TEXT_FIELDS = {cls: _text_field(cls) for cls in EVENT_KINDS.values()}
 _EVENT_FACTS = {cls: _facts(cls) for cls in EVENT_KINDS.values()}
 
 
