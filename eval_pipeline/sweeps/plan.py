@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from eval_pipeline.executions.model import Plan
-from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluate import EVALUATORS, requires_client
 from eval_pipeline.statistics.detection import INDEPENDENT, detectable_difference
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.decisions import (
@@ -74,11 +74,14 @@ def plan_sweep(
     for pair in pairs:
         rules = pair_rules(pair, options, graders, unfinished)
         counts, to_execute, to_decide, retried = _count(rules, history.take(pair.name))
-        expected = estimate(counts.executed, means.of(pair.name))
-        if not counts.executed:
-            expected = replace(expected, cost_usd=_cost_of_scoring(session.warehouse, rules, to_decide))
+        mean = means.of(pair.name)
+        expected = estimate(counts.executed, mean)
         counts.earlier = retried.count(session.warehouse, rules)
-        if counts.earlier and _has_graders(pair) and not counts.executed:
+        if _has_graders(pair) and (
+            counts.earlier
+            or _scores_by_graders(session.warehouse, rules, to_decide)
+            or (not mean.graded and any(_has_models(plan, rules) for plan in to_execute.new))
+        ):  # what that costs is in no mean
             expected = replace(expected, cost_usd=None)
         reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
         again, updated = (
@@ -120,13 +123,17 @@ def _has_graders(pair: Pair) -> bool:
     return any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds)
 
 
-def _cost_of_scoring(warehouse: Warehouse, rules: PairRules, to_decide: _ToDecide) -> float | None:
-    """The cost (USD) when no target is called: none, unless a grader has no stored score that still holds."""
+def _scores_by_graders(warehouse: Warehouse, rules: PairRules, to_decide: _ToDecide) -> bool:
+    """Return whether stored answers are scored by graders: some have no stored score that still holds."""
     rescored = to_decide[Decision.RESCORE]
-    if not rescored or not _has_graders(rules.pair):
-        return 0.0
-    known = valued_score_keys(warehouse, [stored.execution_id for _, stored in rescored])
-    return None if any(_calls_grader(plan, stored, rules, known) for plan, stored in rescored) else 0.0
+    known = valued_score_keys(warehouse, [stored.execution_id for _, stored in rescored]) if rescored else {}
+    return any(_calls_grader(plan, stored, rules, known) for plan, stored in rescored)
+
+
+def _has_models(plan: Plan, rules: PairRules) -> bool:
+    """Return whether a model grades the answer to a plan: programs cost nothing."""
+    evaluators = [bound.evaluator for bound in rules.evaluators.of(plan.case)]
+    return any(requires_client(evaluator) and evaluator.graders for evaluator in evaluators)
 
 
 def _calls_grader(plan: Plan, stored: StoredExecution, rules: PairRules, known: Mapping[str, frozenset[str]]) -> bool:

@@ -15,12 +15,13 @@ from eval_pipeline.warehouse.store import Warehouse
 @dataclass(frozen=True, slots=True)
 class MeanExecution:
     """The means over stored executions; None of a measure: unknown. The cost (USD) includes grading, where that is
-    known."""
+    known; `graded` is whether any of them was graded by models."""
 
     cost_usd: float | None = None
     attempts: float | None = None
     tokens: float | None = None
     seconds: float | None = None
+    graded: bool | None = None
 
 
 UNKNOWN = MeanExecution()
@@ -50,6 +51,9 @@ def mean_executions(warehouse: Warehouse, runners: Collection[str] | None = None
                SELECT suite, runner, avg(grading_cost_usd) AS grading FROM verdicts
                WHERE $1 IS NULL OR list_contains($1::VARCHAR[], runner)
                GROUP BY GROUPING SETS ((suite, runner), (runner))),
+           specs AS (
+               SELECT suite, runner, bool_or(graders IS NOT NULL) AS graded FROM evaluator_specs
+               GROUP BY GROUPING SETS ((suite, runner), (runner))),
            executed AS (
                SELECT e.suite, e.runner, avg({COST_OF_BOTH_SIDES}) AS cost, avg(e.attempt_count) AS attempts,
                       avg(r.total_tokens) AS tokens, avg(coalesce(r.duration_ms, e.duration_ms)) / 1000 AS seconds
@@ -57,8 +61,9 @@ def mean_executions(warehouse: Warehouse, runners: Collection[str] | None = None
                WHERE $1 IS NULL OR list_contains($1::VARCHAR[], e.runner)
                GROUP BY GROUPING SETS ((e.suite, e.runner), (e.runner)))
            SELECT e.suite, e.runner, cost + CASE WHEN g.runner IS NULL THEN 0 ELSE grading END AS cost,
-                  attempts, tokens, seconds
-           FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite""",
+                  attempts, tokens, seconds, coalesce(s.graded, false) AS graded
+           FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite
+           LEFT JOIN specs s ON s.runner = e.runner AND s.suite IS NOT DISTINCT FROM e.suite""",
         [None if runners is None else list(runners)],
     )
     pairs: dict[PairKey, MeanExecution] = {}

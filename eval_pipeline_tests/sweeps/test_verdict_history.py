@@ -335,3 +335,23 @@ def test_a_field_that_moves_into_the_place_of_another_is_an_edit(folder: Project
 
     assert before == [("nothing",)]
     assert folder.ask("SELECT needs FROM stale_pairs") == [("executions",)]
+
+
+def test_an_estimate_without_the_cost_of_gradings_is_unknown(folder: ProjectFolder) -> None:
+    def cost(**options: Any) -> float | None:
+        (plan,) = plan_sweep(folder.session(), [PairKey("sums", "echo")], SweepOptions(grader="judge", **options))
+        return plan.estimate.cost_usd
+
+    answer = {"output": "2", "cost_usd": 0.2}
+    folder.write_answers(a=answer, b=answer, c=answer)
+    folder.write_suite(a_test("a", TWO))
+    folder.sweep(grader="judge")
+    folder.write_suite(a_test("a", TWO), a_test("b", TWO, GRADED))
+    never_graded = cost()
+    folder.sweep(grader="judge")
+    folder.write_suite(a_test("a", TWO, GRADED), a_test("b", TWO, GRADED), a_test("c", TWO))
+
+    assert never_graded is None
+    assert cost() is None  # one is executed, and another one graded
+    folder.sweep(grader="judge")
+    assert cost(refresh="all") is not None
