@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.leaderboards.show import percent
+from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate
 from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
@@ -21,6 +22,7 @@ MOST_ANNOTATIONS = 50
 _MOST_LISTED = 10
 _LONGEST = 2_000
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+_COMMANDS = {"NO-GO": "error", "INCONCLUSIVE": "warning"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
 
 
@@ -58,6 +60,15 @@ def annotation_lines(failed: FailedCases, places: Mapping[tuple[str, str], CaseP
         yield _annotation(f"{case.case_id} > {case.runner}", _text_of(case), place)
 
 
+def gate_lines(sweep: str | None, lines: Iterable[GateLine]) -> Iterator[str]:
+    """Yield the workflow commands of the rules of a gate that are not shown to hold: an error where a rule is shown to
+    be missed, else a warning."""
+    for line in lines:
+        if line.decision in _COMMANDS:
+            title = f"{line.decision}: {line.rule} of {'the suite' if sweep is None else f'sweep {sweep}'}"
+            yield _annotation(title, str(line), None, _COMMANDS[line.decision])
+
+
 def _failed_line(case: FailedCase, root: Path) -> CasePosition | None:
     """Return the line of a failed check in a file of the repository; a stored score may be of another machine."""
     if case.line is None:
@@ -74,14 +85,14 @@ def _text_of(case: FailedCase) -> str:
     return "\n".join([*lines, (case.reason or "no reason is stored")[:_LONGEST]])
 
 
-def _annotation(title: str, text: str, place: CasePosition | None) -> str:
+def _annotation(title: str, text: str, place: CasePosition | None, command: str = "error") -> str:
     fields = {"title": title}
     if place is not None:
         fields["file"] = place.file
         if place.line is not None:
             fields["line"] = str(place.line)
     properties = ",".join(f"{name}={_property(value)}" for name, value in fields.items())
-    return f"::error {properties}::{_data(text)}"
+    return f"::{command} {properties}::{_data(text)}"
 
 
 def _data(text: str) -> str:
@@ -90,6 +101,12 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def gate_summary(gate: SweepGate) -> str:
+    """Return what the summary of a step has of a gate: the decision, and each rule."""
+    rules = [f"- **{line.decision}** {markdown(str(line))}" for line in gate.lines]
+    return "\n".join(["", f"### Gate: {gate.decision}", "", *rules]) + "\n"
 
 
 def summary(outcomes: Sequence[PairOutcome], failed: FailedCases) -> str:

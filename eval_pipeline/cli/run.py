@@ -59,7 +59,7 @@ from eval_pipeline.warehouse.store import kept_open
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
-    from eval_pipeline.leaderboards.sweep_gates import SweepGate
+    from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate
     from eval_pipeline.orchestration.run import SweepRun
 
 WHY = f'eval-pipeline sql "{WHY_FAILED}"'
@@ -184,7 +184,7 @@ def carry_out(
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
-    _report(selection, outcomes, result, reports, to_stderr=as_json)
+    _report(selection, outcomes, result, reports, (gate, limit.lines), to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed, limit)
     else:
@@ -209,11 +209,13 @@ def _check_selection(selection: Selection, console: Console, missing_warehouse: 
 
 
 def _report(
-    selection: Selection, outcomes: Sequence[PairOutcome], result: SweepRun, reports: Sequence[str], *, to_stderr: bool
-) -> None:
-    """Write the reports of these names."""
+    selection: Selection, outcomes: Sequence[PairOutcome], result: SweepRun, reports: Sequence[str],
+    gates: tuple[SweepGate | None, Sequence[GateLine]], *, to_stderr: bool,
+) -> None:  # fmt: skip
+    """Write the reports of these names. `gates` are that of the sweep, and what suites say of their pairs."""
     if "github" in reports:
         _report_to_github(selection, outcomes, result.outcomes, to_stderr=to_stderr)
+        _report_gates_to_github(selection.options.sweep, *gates, to_stderr=to_stderr)
     if "summary" in reports and not to_stderr and result.problem != INTERRUPTED:
         _show_summary(selection, result.outcomes)
 
@@ -235,6 +237,17 @@ def _report_to_github(
     for line in github_report.annotation_lines(failed, github_report.places_of(outcomes, root), root):
         echo(line, err=to_stderr)
     github_report.write_summary(github_report.summary(outcomes, failed))
+
+
+def _report_gates_to_github(
+    sweep: str | None, gate: SweepGate | None, of_suites: Sequence[GateLine], *, to_stderr: bool
+) -> None:
+    """Print annotations of the rules that are not shown to hold, and add the gate to the summary of the step."""
+    of_sweep = github_report.gate_lines(sweep, gate.lines) if gate is not None else ()
+    for line in (*github_report.gate_lines(None, of_suites), *of_sweep):
+        echo(line, err=to_stderr)
+    if gate is not None:
+        github_report.write_summary(github_report.gate_summary(gate))
 
 
 def _check_required(selection: Selection, min_pass_rate: float | None) -> None:

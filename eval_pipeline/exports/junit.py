@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.leaderboards.sweep_gates import SweepGate
 from eval_pipeline.parsing.visible import visible_xml
 from eval_pipeline.scores.model import Score, Status
 
@@ -77,6 +78,24 @@ class JUnit:
             yield from (FileChunk("", case) for case in suite.body)
             yield FileChunk("", b"  </testsuite>\n")
         yield FileChunk("", b"</testsuites>\n")
+
+
+_GATE_OUTCOMES = {"NO-GO": "failure", "INCONCLUSIVE": "skipped"}
+
+
+def gate_document(sweep: str, gate: SweepGate) -> str:
+    """Return the gate of a sweep as XML: a `testcase` per rule, a `failure` where it is shown to be missed, `skipped`
+    where that is open."""
+    outcomes = [_GATE_OUTCOMES.get(line.decision) for line in gate.lines]
+    counts = {"tests": len(outcomes), "failures": outcomes.count("failure"), "skipped": outcomes.count("skipped")}
+    name = f"gate of {sweep}"
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', _open("testsuites", {"name": name, **counts})]
+    lines.append("  " + _open("testsuite", {"name": name, **counts}))
+    for line, outcome in zip(gate.lines, outcomes, strict=True):
+        head = _open("testcase", {"classname": f"gate.{sweep}", "name": f"{line.subject}: {line.rule}"})
+        why = _open(outcome, {"message": str(line)}, "/") if outcome is not None else ""
+        lines.append(f"    {head}{why}<system-out>{_text(f'{line.decision} {line}')}</system-out></testcase>")
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""])
 
 
 def _case(record: ResultRow, outcome: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -95,12 +96,15 @@ def gated(tmp_path: Path) -> CliProject:
 def test_a_gate_decides_in_place_of_single_failed_cases(gated: CliProject) -> None:
     first = gated("run", "--sweep", "nightly", "--quiet")
     required = gated("run", "--sweep", "nightly", "--quiet", "--require-go", "--json")
-    alone = gated("gate", "nightly", "--json")
+    alone = gated("gate", "nightly", "--json", "--report", "github", "--junit", "gate.xml")
 
     assert first.code == 0
     assert "INCONCLUSIVE" in first.err
     assert (required.code, alone.code) == (4, 4)  # three cases exclude no drop
     assert [rule["decision"] for rule in alone.document["rules"]] == ["GO", "INCONCLUSIVE"]
+    assert "::warning title=INCONCLUSIVE%3A" in alone.err
+    (suite,) = ElementTree.parse(gated.root / "gate.xml").getroot()
+    assert [case[0].tag for case in suite] == ["system-out", "skipped"]
     told = json.loads((gated.root / "told.json").read_text())
     assert (told["sweep"], told["decision"]) == ("nightly", "INCONCLUSIVE")
 
@@ -108,11 +112,17 @@ def test_a_gate_decides_in_place_of_single_failed_cases(gated: CliProject) -> No
 def test_a_gate_that_is_missed_ends_with_1_and_says_which_rule(gated: CliProject) -> None:
     gated.write("greet.sh", "exit 7")
 
-    run = gated("run", "--sweep", "strict", "--quiet")
-    gate = gated("gate", "strict")
+    run = gated("run", "--sweep", "strict", "--quiet", "--report", "github")
+    gate = gated("gate", "strict", "--report", "github", "--junit", "gate.xml")
 
+    text = "greetings × greeter: 0.0 % graded, at least 100.0 %"
     assert (run.code, gate.code) == (3, 1)
-    assert "greetings × greeter: 0.0 % graded, at least 100.0 %" in gate.out
+    assert text in gate.out
+    for out in (run.out, gate.out):
+        assert "::error title=NO-GO%3A" in out
+        assert text.replace("%", "%25") in out
+    (suite,) = ElementTree.parse(gated.root / "gate.xml").getroot()
+    assert (suite.get("failures"), [case[0].tag for case in suite]) == ("1", ["failure", "skipped"])
 
 
 @pytest.mark.parametrize(
