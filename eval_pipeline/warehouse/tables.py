@@ -10,9 +10,7 @@ from eval_pipeline.reports.events import EVENT_KINDS
 from eval_pipeline.warehouse.case_sums import TOTALS_TYPE
 from eval_pipeline.warehouse.columns import Column, Table
 from eval_pipeline.warehouse.drift_tables import GRADE_TABLES
-from eval_pipeline.warehouse.user_tables import (
-    BASELINES, CASE_COLUMNS, COMPARISONS, RETIRED_CASES, SEEN_PLANS, USER_COLUMNS,
-)  # fmt: skip
+from eval_pipeline.warehouse.user_tables import BASELINES, CASE_COLUMNS, COMPARISONS, PROJECT_TABLES, USER_COLUMNS
 
 
 def _table(name: str, comment: str, key: tuple[str, ...], *columns: tuple[str, str, str]) -> Table:
@@ -414,7 +412,7 @@ TABLES: tuple[Table, ...] = (
         _SUITE, _RUNNER,
         ("retired_at", "TIMESTAMPTZ", "When that was noticed; a later sweep makes the pair current again"),
     ),
-    RETIRED_CASES, SEEN_PLANS, COMPARISONS,
+    *PROJECT_TABLES, COMPARISONS,
     _table(
         "token_snapshots", "Token baselines, and how the newest answers compare.", ("suite", "case_id", "runner"),
         _SUITE, _CASE, _RUNNER,

@@ -45,6 +45,7 @@ RETIRED_CASES = Table(
         ),
     ),
 )
+PROJECT_TABLES = (RETIRED_CASES, SEEN_PLANS)
 BASELINES = Table(
     "baselines",
     "Sweeps that later ones are compared with: one for each suite and revision of a runner.",
