@@ -14,7 +14,7 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.failures import failure_class
-from eval_pipeline.fingerprints import canonical_json, fingerprint
+from eval_pipeline.fingerprints import canonical_json
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
@@ -25,8 +25,9 @@ from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, Mete
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Outcome, Score, Subject
 from eval_pipeline.scores.programs.payload import with_payload
 from eval_pipeline.scores.redacted_arguments import comparable
+from eval_pipeline.scores.score_identity import fields_read, score_key, spec_key
 from eval_pipeline.suites.case_list import evaluators_of
-from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 
 
 class Evaluator(Protocol):
@@ -143,12 +144,12 @@ class BoundEvaluator:
     @property
     def reads(self) -> dict[str, object]:
         """The fields of the case that its score depends on, by name."""
-        return _reads(self.evaluator, self.case) if self.case is not None else {}
+        return fields_read(self.evaluator, self.case) if self.case is not None else {}
 
     @cached_property
     def score_key(self) -> str:
         """The identity of what the score's value depends on: `key` without name, weight, gate and failure class."""
-        return _score_key(self.spec, self.evaluator, self.reads, self.content)
+        return score_key(self.spec, self.evaluator, self.reads, self.content)
 
     @property
     def requires_client(self) -> bool:
@@ -188,41 +189,6 @@ def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
     content = getattr(evaluator, "content", None)
     fingerprints: Mapping[str, str] = content(folder) if content is not None else {}
     return fingerprints
-
-
-def spec_key(
-    spec: EvaluatorSpec, evaluator: AnyEvaluator | type[AnyEvaluator], case: Case, content: Mapping[str, str]
-) -> str:
-    """Return a score's identity beside its execution.
-
-    It hashes the spec, the evaluator's version, the fields of the case that it reads, and the content of its files and
-    revisions of its graders.
-    """
-    fields_read = [_without_paths(getattr(case, name)) for name in evaluator.reads]
-    return fingerprint([
-        spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
-        evaluator.version, fields_read, content,
-    ])[:32]  # fmt: skip
-
-
-def _score_key(
-    spec: EvaluatorSpec,
-    evaluator: AnyEvaluator | type[AnyEvaluator],
-    reads: Mapping[str, object],
-    content: Mapping[str, str],
-) -> str:
-    return fingerprint([spec.type, spec.negate, spec.config, evaluator.version, reads, content])[:32]
-
-
-def _reads(evaluator: AnyEvaluator | type[AnyEvaluator], case: Case) -> dict[str, object]:
-    return {name: _without_paths(getattr(case, name)) for name in evaluator.reads}
-
-
-def _without_paths(value: object) -> object:
-    """Return a field of a case without file locations, so that another checkout of a suite has the same scores."""
-    if isinstance(value, Message | Conversation):
-        return value.fingerprint_fields()
-    return [_without_paths(item) for item in value] if isinstance(value, tuple) else value
 
 
 def evaluate(subject: Subject, evaluators: Iterable[BoundEvaluator]) -> list[Score]:
@@ -290,7 +256,7 @@ class EvaluatorSet:
         class_ = self._decided_by(spec)
         if class_ is None:
             return self._bind(spec, case).score_key
-        return _score_key(spec, class_, _reads(class_, case), _NO_CONTENT)
+        return score_key(spec, class_, fields_read(class_, case), _NO_CONTENT)
 
     def _decided_by(self, spec: EvaluatorSpec) -> type[AnyEvaluator] | None:
         """Return the class of an evaluator that its spec alone decides, unless the evaluator is there already."""

@@ -13,9 +13,10 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
-from eval_pipeline.scores.evaluate import EVALUATORS, BoundEvaluator, bind, build, evaluate_with, spec_key
+from eval_pipeline.scores.evaluate import EVALUATORS, BoundEvaluator, bind, build, evaluate_with
 from eval_pipeline.scores.grader_client import FakeGraderClient, GraderReply
 from eval_pipeline.scores.model import Score, Subject
+from eval_pipeline.scores.score_identity import spec_key
 from eval_pipeline.suites.model import Case, Conversation, Message
 from eval_pipeline_tests.builders import a_case, an_evaluator, make_repository
 from eval_pipeline_tests.scores.fake_grader import graded
