@@ -249,7 +249,8 @@ def reached(starts: Iterable[str], graph: Mapping[str, set[str]]) -> set[str]:
 
 
 def entry_modules() -> set[str]:
-    """Where code of ours is entered: commands, entry points, the code location, the public face, parts in folders."""
+    """Where code of ours is entered: commands, entry points, the code location, the public face, parts in folders, and
+    what Dagster's configuration in `deploy/` names."""
     project = tomllib.loads((HOUSE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     entries = [*project["scripts"].values(), *(value for group in project["entry-points"].values()
                for value in group.values())]  # fmt: skip
@@ -257,7 +258,9 @@ def entry_modules() -> set[str]:
     face = {home.partition(":")[0] for home in eval_pipeline._HOMES.values()}
     location = {"eval_pipeline.orchestration.definitions"}
     parts = {name for name, file in NAMES.items() if _REGISTRATION.search(file.read_text(encoding="utf-8"))}
-    return {entry.partition(":")[0] for entry in entries} | commands | face | location | parts
+    deployed = (HOUSE.parent / "deploy" / "home" / "dagster.yaml").read_text(encoding="utf-8")
+    configured = NAMES.keys() & set(re.findall(r"^\s*module: (\S+)", deployed, re.MULTILINE))
+    return {entry.partition(":")[0] for entry in entries} | commands | face | location | parts | configured
 
 
 def test_nothing_is_there_for_tests_alone() -> None:

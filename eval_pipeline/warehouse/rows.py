@@ -301,9 +301,8 @@ def _stored_event(event: Event, text: Any) -> Any:
     if not isinstance(text, str) or len(text) <= LONG_TEXT:
         return event
     left_out = _TEXT_FIELDS[type(event)]
-    return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != left_out} | {
-        "kind": event.kind
-    }
+    kept = (name for name in event.__dataclass_fields__ if name != left_out)
+    return {name: getattr(event, name) for name in kept} | {"kind": event.kind}
 
 
 def with_text(event: Mapping[str, Any], text: str | None) -> Mapping[str, Any]:
