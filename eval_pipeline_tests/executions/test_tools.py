@@ -19,6 +19,7 @@ from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, m
 
 FUNCTIONS = """
 import os
+import time
 
 
 def find(id, context):
@@ -40,6 +41,10 @@ def fail(id):
 
 def shapeless(state):
     return 7
+
+
+def sleepy():
+    time.sleep(1.5)
 """
 MCP_SERVER = """
 import json
@@ -70,7 +75,7 @@ for line in sys.stdin:
 
 
 def carried_out(
-    folder: Path, made: Sequence[tuple[str, Any]], tools: Sequence[Any], **case: Any
+    folder: Path, made: Sequence[tuple[str, Any]], tools: Sequence[Any], isolation: str = "process", **case: Any
 ) -> tuple[ProjectFolder, list[Any]]:
     """The project in which a model made these calls in one round, and the results that it was sent."""
     project = make_project(folder / "project")
@@ -78,7 +83,7 @@ def carried_out(
     project.write_suite({"id": "c1", "input": "go", "assertions": [contains("done")], **case})
     with serve(in_turn(calls(*made), chat_reply("done"))) as server:
         settings = {"base_url": server.url + "/v1", "model": "m", "tools": list(tools), "timeout_s": 10}
-        project.write_runners({"name": "echo", "adapter": "chat", **settings})
+        project.write_runners({"name": "echo", "adapter": "chat", "isolation": isolation, **settings})
         project.sweep()
         sent = server.requests[-1].json["messages"]
     return project, [json.loads(message["content"]) for message in sent if message["role"] == "tool"]
@@ -116,6 +121,15 @@ def test_what_a_function_does_wrong_is_an_error_that_the_model_sees(
 
     assert problem in result["error"]
     assert project.ask("SELECT status FROM current_verdicts") == [("passed",)]
+
+
+@pytest.mark.parametrize("isolation", ["process", "in-process"])
+def test_a_function_has_its_time_limit_wherever_it_runs(isolation: str, tmp_path: Path) -> None:
+    limited = tool("t", **by("sleepy", timeout_s=0.3))
+
+    _, (result,) = carried_out(tmp_path, [("t", {})], [limited], isolation)
+
+    assert result["error"] == "no result within 0.3 s"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,9 +76,10 @@ class Python:
         if self._pool is not None and self._function.reference is not None:
             return await self._pool.call(FunctionCall(self._function.reference, (), named), limit_s)
         function = self._function.here
-        if inspect.iscoroutinefunction(function):
-            return await in_own_task(function(**named))
-        return await in_thread(function, **named)
+        async with asyncio.timeout(limit_s):
+            if inspect.iscoroutinefunction(function):
+                return await in_own_task(function(**named))
+            return await in_thread(function, **named)
 
     async def close(self) -> None:
         return None

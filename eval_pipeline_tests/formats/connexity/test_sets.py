@@ -12,6 +12,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Suite
+from eval_pipeline_tests.cli.sample_project import CliProject
 
 CASES = [{"id": name, "name": name, "initial_message": "Hi", "persona": None} for name in ("a", "b", "c")]
 
@@ -118,3 +119,20 @@ def test_everything_that_is_wrong_with_a_set_is_said_at_once(tmp_path: Path) -> 
         "members[0].repetitions", "members[1].test_case_id", "members[2]", "config.concurrency", "config.judge",
         "config.user_simulator.mode", "config.agent_simulator.temperature",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("limits", "kept"), [((3, 3), 3), ((3, 4), 9), ((3, None), 9)])
+def test_a_limit_of_rounds_that_all_cases_have_becomes_the_configuration_of_later_generations(
+    limits: tuple[int, int | None], kept: int, tmp_path: Path
+) -> None:
+    persona = {"type": "t", "description": "d", "instructions": "i"}
+    named = zip("ab", limits, strict=True)
+    cases = [{"id": name, "name": name, "persona": persona, "max_turns": limit} for name, limit in named]
+    document = {"name": "s", "config": {"max_turns": 9, "concurrency": 2}, "test_cases": cases}
+    (tmp_path / "set.json").write_text(json.dumps(document))
+
+    answer = CliProject(tmp_path)("convert", "set.json", "--to", "connexity-2", "-o", "later.json")
+
+    later = json.loads((tmp_path / "later.json").read_text())
+    assert later["config"] == {"max_turns": kept, "concurrency": 2}
+    assert ("max_turns" in answer.text) is (kept == 9)
