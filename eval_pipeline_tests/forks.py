@@ -220,9 +220,18 @@ def _become(request: dict[str, Any], replies: int, stdout: int, stderr: int) -> 
 def _import_everything() -> None:
     for module in pkgutil.walk_packages(eval_pipeline.__path__, "eval_pipeline."):
         if not module.name.startswith(_ASK_FOR_PLUG_INS):
-            importlib.import_module(module.name)
+            _import_if_installed(module.name)
     new_data = importlib.import_module("eval_pipeline_tests.new_data")
     new_data.copy_new_databases(Path(sys.argv[2]))
+
+
+def _import_if_installed(name: str) -> None:
+    """Import a module, but for one that needs an extra which is not installed."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "eval_pipeline":
+            raise
 
 
 def _carry_out(request: dict[str, Any]) -> None:

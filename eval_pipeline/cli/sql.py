@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -77,11 +79,24 @@ def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool, in_
     names, rows = answer(connection, query)
     if as_json:
         for row in rows:
-            echo_json(dict(zip(names, row, strict=True)))
+            echo_json(dict(zip(names, map(_json_value, row), strict=True)))
     elif as_csv:
         echo_csv(names, rows)
     else:
         _print(names, rows, in_lines)
+
+
+def _json_value(value: object) -> object:
+    """Return a value of DuckDB as one of JSON: decimals are numbers, bytes are hexadecimal digits."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {name: _json_value(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(item) for item in value]
+    return value
 
 
 def _print(names: list[str], rows: list[tuple[object, ...]], in_lines: bool | None) -> None:

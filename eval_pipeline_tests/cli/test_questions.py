@@ -32,6 +32,16 @@ def test_sql_answers_as_a_table(cli_project: CliProject) -> None:
     ]  # fmt: skip
 
 
+def test_sql_in_json_has_decimals_as_numbers_and_bytes_as_digits(cli_project: CliProject) -> None:
+    query = "SELECT 1.5 AS number, {'part': 0.25} AS parts, [2.5] AS list, 'ab'::BLOB AS bytes, 7::HUGEINT AS whole"
+
+    answer = cli_project("sql", "--json", query)
+
+    assert json.loads(answer.out) == {
+        "number": 1.5, "parts": {"part": 0.25}, "list": [2.5], "bytes": "6162", "whole": 7
+    }  # fmt: skip
+
+
 def test_sql_answers_as_json_lines(cli_project: CliProject) -> None:
     answer = cli_project("sql", "--json", "SELECT case_id, tags FROM cases WHERE suite = 'sums' ORDER BY case_id")
 

@@ -25,7 +25,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
     "--window-size=1600,1400",
 )  # fmt: skip
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 TEXT = "document.body ? document.body.innerText : ''"
 
 

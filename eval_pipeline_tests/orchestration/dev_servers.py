@@ -30,7 +30,7 @@ PROXY = "evals.example.com"
 """A host that the server is told to serve."""
 QUICK_DAEMONS = Path(__file__).parent / "quick_daemons"
 """On the path of a test server its daemons wait for a few seconds instead of up to 30."""
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 LOCATION = "eval_pipeline"
 
 LAUNCH = """

@@ -39,7 +39,7 @@ from eval_pipeline_tests.forks import run_python
 from eval_pipeline_tests.orchestration.dev_servers import free_port, wait_until_served
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, every_cell
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 RUNS = """{
   shouldShowNux
   runsOrError { ... on Runs { results { runId jobName repositoryOrigin { repositoryLocationName } } } }
