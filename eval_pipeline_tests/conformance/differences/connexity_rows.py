@@ -408,7 +408,7 @@ ROW_DIFFERENCES: tuple[RowDifference, ...] = (
             "conversation_loop",
             "run_test_case(endpoint)",
             {"opening": "x", "agent": "HTTP 500"},
-            {**_TALK, "roles": ["user", "assistant"], "contents": ["x", "[error]"], "agent_calls": []},
+            {**_TALK, "roles": ["user", "assistant"], "contents": ["x", "[agent_error] 500"], "agent_calls": []},
         ),
     ),
     RowDifference(
