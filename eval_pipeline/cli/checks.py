@@ -26,7 +26,7 @@ from eval_pipeline.executions.runner_files import is_kept_beside_suites, runner_
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
+from eval_pipeline.parsing.diagnostics import Diagnostic, first_of_each, problems_of
 from eval_pipeline.parsing.source import show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.reports.normalize import check_format
@@ -343,9 +343,9 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
                 continue
             seen.add(id(spec))
             alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
-            for error in EvaluatorSet(alone, grader).check().values():
-                place = places.of_argument(case, spec, error)
-                yield from findings_of(error.at(place) if place is not None else error)
+            for problems in EvaluatorSet(alone, grader).problems().values():
+                error = first_of_each([problem for _, problem in problems])
+                yield from findings_of(error.at(places.of_evaluator(case, spec, error)))
 
 
 def _unknown_runner(name: str, runners: Iterable[str], place: SourceLocation) -> Finding:

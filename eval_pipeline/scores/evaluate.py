@@ -15,7 +15,6 @@ from typing_extensions import TypeIs
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.failures import failure_class
 from eval_pipeline.fingerprints import canonical_json
-from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
 from eval_pipeline.scores.boundary import failed_outcome, negate_outcome, validated_outcome
@@ -265,13 +264,17 @@ class EvaluatorSet:
 
     def check(self) -> dict[str, InputError]:
         """Return an error for each case with an unusable evaluator, by case id."""
-        errors: dict[str, list[tuple[EvaluatorSpec, InputError]]] = {}
+        problems, places = self.problems(), ErrorPlaces(self._suite)
+        cases = self._suite.cases if problems else ()
+        return {case.id: places.located(case, problems[case.id]) for case in cases if case.id in problems}
+
+    def problems(self) -> dict[str, list[tuple[EvaluatorSpec, InputError]]]:
+        """Return the unusable evaluators of each case that has some, by case id, with errors that have no place yet."""
+        found: dict[str, list[tuple[EvaluatorSpec, InputError]]] = {}
         for case_id, specs in evaluators_of(self._suite.cases):
             if problems := list(self._problems(specs)):
-                errors[case_id] = problems
-        places = ErrorPlaces(self._suite)
-        cases = self._suite.cases if errors else ()
-        return {case.id: _of_case(case, errors[case.id], places) for case in cases if case.id in errors}
+                found[case_id] = problems
+        return found
 
     def _problems(self, specs: Iterable[EvaluatorSpec]) -> Iterator[tuple[EvaluatorSpec, InputError]]:
         for spec in specs:
@@ -350,12 +353,6 @@ def _revision(spec: EvaluatorSpec, use: GraderUse, revision_of: GraderRevision) 
             raise error.at(SourceLocation(field=f"{spec.type} {error.place.field}")) from None
         problem = f"member '{use.member}', {error.place.field}: {error.problem}"
         raise InputError(problem, SourceLocation(field=spec.type)) from None
-
-
-def _of_case(case: Case, problems: Sequence[tuple[EvaluatorSpec, InputError]], places: ErrorPlaces) -> InputError:
-    """Return one error of a case with all of its problems, at the first."""
-    error = first_of_each([problem for _, problem in problems])
-    return error.at(places.of_case(case, problems[0][0], error))
 
 
 def _score(subject: Subject, bound: BoundEvaluator) -> Score:
