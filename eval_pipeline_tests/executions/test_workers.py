@@ -173,11 +173,12 @@ def test_a_call_that_hangs_costs_itself_and_the_next_has_a_fresh_process(tmp_pat
     assert int(str(after).split()[0]) != hung
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_call_counts_from_when_its_module_is_loaded(tmp_path: Path) -> None:
-    module = "import time; time.sleep(0.3)\n\ndef quick(): return time.monotonic()\ndef hangs(): time.sleep(20)"
+    module = "import time; time.sleep(1)\n\ndef quick(): return time.monotonic()\ndef hangs(): time.sleep(20)"
     for name in ("first", "second"):
         (tmp_path / f"{name}.py").write_text(module)
-    pool, limit_s = WorkerPool(shared=False), 0.1
+    pool, limit_s = WorkerPool(shared=False), 0.7
     quick, hangs = (function_reference(name, tmp_path, "function") for name in ("first:quick", "second:hangs"))
 
     answered = asyncio.run(pool.call(FunctionCall(quick), limit_s))
