@@ -201,7 +201,9 @@ def _recover_shared(warehouse: Warehouse, pair: PairKey) -> int:
     try:
         left = dict(shared.left_over())
     except Exception as error:  # any kind of store
-        raise WarehouseError(f"the files that machines have in common cannot be read: {error}") from error
+        raise WarehouseError(
+            f"the files of the warehouse in {warehouse.shared_files.url} cannot be read: {error}"
+        ) from error
     if left:
         folder = journal_folder(warehouse.storage, f"shared-{uuid.uuid4().hex[:12]}", pair)
         folder.mkdir(parents=True)

@@ -38,7 +38,7 @@ class SharedFiles:
     """The common files at a URL: a folder, or whatever `fsspec` knows (`s3://BUCKET/PREFIX`)."""
 
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._opening = threading.Lock()
         self._opened: tuple[Any, str] | None = None
         self._listing = threading.Lock()
@@ -56,7 +56,7 @@ class SharedFiles:
         """Write a file, which readers see whole or not at all."""
         files, root = self._files()
         path = f"{root}/{name}"
-        if "://" in self._url:
+        if "://" in self.url:
             files.pipe_file(path, content)
             return
         part = f"{path}.{os.getpid()}.{uuid.uuid4().hex[:8]}.part"
@@ -145,7 +145,7 @@ class SharedFiles:
         """Return the file system and the root in it. Raises InputError for a store that cannot be had."""
         with self._opening:
             if self._opened is None:
-                self._opened = _opened(self._url)
+                self._opened = _opened(self.url)
             return self._opened
 
     def _tried(self, work: Callable[[], None]) -> None:

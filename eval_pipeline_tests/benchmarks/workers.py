@@ -1,10 +1,10 @@
 """Eight workers, which are processes with folders of their own, on one lake in PostgreSQL, beside one worker alone.
 
-The target answers after 50 ms; each worker has a few calls under way. Counted are calls a second in the middle half of
-all calls, where every worker has begun and none has ended; the time until the last process ended; CPU of the workers
-apart from what their starts and ends take, and of PostgreSQL; and whether a plan was lost or carried out twice. A
-machine carries out no more calls a second than its cores have CPU for: with few cores that is less than what eight
-workers could make.
+The target answers after 50 ms; each worker has one call under way, and then a few. Counted are calls a second in the
+middle half of all calls, where every worker has begun and none has ended; the time until the last process ended; CPU of
+the workers apart from what their starts and ends take, and of PostgreSQL; and whether a plan was lost or carried out
+twice. A machine carries out no more calls a second than its cores have CPU for: with few cores that is less than what
+eight workers could make.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from eval_pipeline_tests.postgres_server import PostgresServer
 from eval_pipeline_tests.team.postgres import lake_server, new_lake, why_not
 
 LATENCY_MS = 50
-AT_ONCE = 4
+AT_ONCE = (1, 4)
+"""How many calls a worker has under way. With one, two cores carry out what eight workers can make."""
 _ROWS = "SELECT count(*), count(DISTINCT (suite, runner, case_id, repetition)) FROM verdicts WHERE status = 'passed'"
 _DOUBLED = """SELECT count(*) - count(DISTINCT execution_id) FROM target_executions"""
 Stub = Callable[..., AbstractContextManager[int]]
@@ -62,29 +63,29 @@ class Sweep:
 
 
 def measure_workers(stub: Stub, command: Sequence[str], make_project: Callable[..., Path], quick: bool) -> None:
-    """One worker and eight, in turns."""
+    """One worker and eight, in turns, with one call under way each and with a few."""
     if (reason := why_not()) is not None:
         print(f"not measured: {reason}", flush=True)
         return
-    suites, cases = (16, 50) if quick else (64, 100)
+    suites, cases = (32, 50) if quick else (64, 100)
     with lake_server() as server:
-        for _ in range(1 if quick else 2):
-            one, eight = (_sweep(server, stub, command, make_project, workers, suites, cases) for workers in (1, 8))
+        for at_once in AT_ONCE[:1] if quick else AT_ONCE:
+            run = [*command, "missing", "--concurrency", str(at_once)]
+            one, eight = (_sweep(server, stub, run, make_project, workers, suites, cases) for workers in (1, 8))
             for name, sweep in (("1 worker", one), ("8 workers", eight)):
-                print(f"{name}, {suites} pairs of {cases} cases: {sweep}", flush=True)
+                print(f"{name} of {at_once} at once, {suites} pairs of {cases} cases: {sweep}", flush=True)
             print(f"8 workers are {eight.steady / one.steady:.1f} × one, {one.wall_s / eight.wall_s:.1f} × with start"
                   f" and end, on {os.cpu_count()} cores", flush=True)  # fmt: skip
 
 
 def _sweep(
-    server: PostgresServer, stub: Stub, command: Sequence[str], make_project: Callable[..., Path],
+    server: PostgresServer, stub: Stub, run: Sequence[str], make_project: Callable[..., Path],
     workers: int, suites: int, cases: int,
 ) -> Sweep:  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, stub("--latency-ms", str(LATENCY_MS)) as port:
         url, reader = _lake(new_lake(server, Path(folder, "lake")), Path(folder, "reader"))
         environment = {**os.environ, "EVAL_PIPELINE_WAREHOUSE": url}
         roots = [make_project(Path(folder, str(number)), cases, port, suites=suites) for number in range(workers)]
-        run = [*command, "missing", "--concurrency", str(AT_ONCE)]
 
         def carry_out(roots: Sequence[Path]) -> tuple[float, float, float]:
             """Return wall, CPU of the workers and CPU of the server."""
