@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.suites.arguments import answers_to
+from eval_pipeline.suites.arguments import have_arguments
 from eval_pipeline.suites.simulation import ToolMock
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
@@ -28,7 +28,7 @@ class CannedAnswers:
     def take(self, tool: str, arguments: Any) -> ToolMock | None:
         """Return the first answer for a call that was not given yet, filled in; None where there is none."""
         for place, mock in enumerate(self.mocks):
-            if mock.tool == tool and place not in self.used and answers_to(mock.params, arguments, mock.match):
+            if mock.tool == tool and place not in self.used and have_arguments(arguments, mock.params, mock.match):
                 self.used.append(place)
                 named = arguments if isinstance(arguments, Mapping) else {}
                 changes = _filled(mock.state, named) if mock.state is not None else None

@@ -150,8 +150,16 @@ def _mock_error(pair: Pair, options: SweepOptions) -> InputError | None:
             return InputError(f"runner '{pair.runner.name}': {error.problem}", place)
         for number, mock in unknown_mocks(case.mocks, tools):
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, f"mocks[{number}].tool")
-            return UnknownName(f"tool of runner '{pair.runner.name}'", mock.tool, tools.names, place)
+            return _no_such_tool(pair.runner, mock.tool, tools.names, place)
     return None
+
+
+def _no_such_tool(runner: Runner, tool: str, known: Collection[str], place: SourceLocation) -> InputError:
+    """Return the error of a canned answer that no call can get."""
+    if known:
+        return UnknownName(f"tool of runner '{runner.name}'", tool, known, place)
+    cure = "declare it under `tools` of the runner, or leave the canned answer out"
+    return InputError(f"runner '{runner.name}' has no tools, and this is an answer of '{tool}'; {cure}", place)
 
 
 def _has_others(pair: Pair, ungraded: Collection[str], options: SweepOptions) -> bool:

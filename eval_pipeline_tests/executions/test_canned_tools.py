@@ -83,6 +83,8 @@ def test_a_call_is_answered_and_the_model_goes_on() -> None:
         ({"city": " ULM "}, "values", True),
         ({"city": "Bonn"}, "values", False),
         ({"city": "Bonn"}, "keys", True),
+        ({"city": "{{ city }}", "id": "{{id}}"}, "values", True),
+        ({"street": "{{ street }}"}, "values", False),
         ({"street": None}, "keys", False),
         ({"id": 7.0}, "values", True),
         ({"id": "7"}, "values", False),
@@ -192,6 +194,15 @@ def test_a_canned_answer_of_a_tool_that_the_runner_has_not_is_an_error_before_an
     (error,) = checked.errors.values()
     assert error.place.field == "mocks[0].tool"
     assert "no tool of runner 'agent' 'fnid'; there are: find" in str(error)
+
+
+def test_an_answer_of_a_tool_where_the_runner_has_none_says_so(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p", "http://127.0.0.1:9", input="x", mocks=[{"tool": "find", "response": {}}])
+    session = folder.session()
+
+    (error,) = preflight(session, session.pairs([PairKey("sums", "agent")]), SweepOptions()).errors.values()
+
+    assert "mocks[0].tool: runner 'agent' has no tools, and this is an answer of 'find'; declare it" in str(error)
 
 
 def test_an_attempt_that_is_tried_again_goes_on_after_the_rounds_before_it(tmp_path: Path) -> None:

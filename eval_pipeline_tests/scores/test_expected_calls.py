@@ -15,6 +15,10 @@ from eval_pipeline_tests.scores.single_scores import a_report, score
 A, B = ToolCallEvent(tool="a", arguments={"n": 1, "more": True}), ToolCallEvent(tool="b", arguments={})
 
 
+def _city(city: Any) -> ToolCallEvent:
+    return ToolCallEvent(tool="a", arguments={"city": city})
+
+
 def _value(*made: ToolCallEvent, **config: Any) -> tuple[float | None, str]:
     report = a_report(events=(MessageEvent(role="user", text="do it"), *made))
     result = score(an_evaluator("expected-calls", **config), report)
@@ -29,6 +33,11 @@ def _value(*made: ToolCallEvent, **config: Any) -> tuple[float | None, str]:
         ({"calls": [{"tool": "a", "arguments": {"n": 1}}]}, [A], 1),
         ({"calls": [{"tool": "a", "arguments": {"n": 2}}]}, [A], 0),
         ({"calls": [{"tool": "a", "arguments": {"n": True}}]}, [A], 0),
+        ({"calls": [{"tool": "a", "arguments": {"n": "{{ n }}"}}]}, [A], 1),
+        ({"calls": [{"tool": "a", "arguments": {"city": "Ulm"}}]}, [_city("  ULM ")], 1),
+        ({"calls": [{"tool": "a", "arguments": {"city": "Ulm"}}]}, [_city("Ulm, Germany")], 0),
+        ({"calls": [{"tool": "a", "arguments": {"city": ["Ulm"]}}]}, [_city(["ulm"])], 0),
+        ({"calls": [{"tool": "a", "arguments": {"city": "1"}}]}, [_city(1)], 0),
         ({"calls": [{"tool": "a"}, {"tool": "a"}]}, [A], 0.5),
         ({"calls": [{"tool": "a"}, {"tool": "a", "arguments": {"n": 1}}]}, [A, ToolCallEvent(tool="a")], 1),
         ({"calls": []}, [], 1),

@@ -13,12 +13,12 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
-from eval_pipeline.suites.arguments import within
+from eval_pipeline.suites.arguments import have_arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallExpectation:
-    """A call of a `tool` whose arguments include `arguments` (none: any)."""
+    """A call of a `tool` whose arguments include `arguments` (none: any), compared as those of mocks are."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     tool: Text
@@ -31,11 +31,13 @@ class ExpectedCalls:
     """The share of expectations about tool calls that hold.
 
     `calls` are the calls to find, each matched by a call of its own (`[]`: no tool is to be called at all); `in_order`
-    finds them one after another. `forbidden` are tools that must not be called.
+    finds them one after another. `forbidden` are tools that must not be called. Arguments are compared as those of
+    mocks: others may be beside them, texts are alike without blanks around them and without case, and a text that is a
+    placeholder (`{{ name }}`) is any value.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ()
     calls: Annotated[tuple[CallExpectation, ...], Strict(False)] | None = None
     forbidden: Annotated[tuple[Text, ...], Strict(False)] = ()
@@ -98,10 +100,7 @@ def _matched(calls: Sequence[CallExpectation], uses: Sequence[ToolUse]) -> dict[
 
 
 def _is(use: ToolUse, call: CallExpectation) -> bool:
-    arguments = use.call.arguments
-    return use.tool == call.tool and (
-        not call.arguments or (isinstance(arguments, dict) and within(call.arguments, arguments))
-    )
+    return use.tool == call.tool and have_arguments(use.call.arguments, call.arguments, "values")
 
 
 def _text(call: CallExpectation, rest: Sequence[ToolUse], found: bool) -> str:

@@ -20,7 +20,7 @@ from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
 from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
-from eval_pipeline.suites.arguments import same_value, within
+from eval_pipeline.suites.arguments import have_arguments
 
 ArgsMatch = Any  # one of ARGS_MATCHES or a list of dotted paths, checked by hand: a union's errors name no field
 ARGS_MATCHES = ("exact", "superset", "subset", "ignore")
@@ -101,31 +101,8 @@ class ToolTrajectory:
     def matches(self, use: ToolUse, item: ExpectedCall) -> bool:
         """Return whether a call is of the item's tool and has its arguments."""
         how = next((given for given in (item.args_match, self.args_match) if given is not None), "exact")
-        return item.is_of(use) and _same_arguments(use.call.arguments, item.args, how)
-
-
-def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
-    if expected is None or expected == "any" or how == "ignore":
-        return True
-    if not isinstance(actual, Mapping):
-        return False
-    if how == "superset":
-        return within(expected, actual)
-    if how == "subset":
-        return within(actual, expected)
-    if how == "exact":
-        return same_value(actual, expected)
-    values = ((path, _at(expected, path)) for path in how)
-    return all(same_value(value, _at(actual, path)) for path, value in values if value)
-
-
-def _at(value: Any, path: str) -> list[Any]:
-    """The value at a dotted path, as a list of one value; empty when there is none."""
-    for step in path.split("."):
-        if not isinstance(value, Mapping) or step not in value:
-            return []
-        value = value[step]
-    return [value]
+        expected = None if item.args == "any" else item.args
+        return item.is_of(use) and have_arguments(use.call.arguments, expected, how)
 
 
 def _check_args_match(given: ArgsMatch) -> None:
