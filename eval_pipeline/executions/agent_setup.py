@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import RawExecution, Runner
 from eval_pipeline.llm.reading import mapping
 from eval_pipeline.parsing.redaction import redact
@@ -39,11 +40,18 @@ def agent_setup(raw: RawExecution | None, runner: Runner, secrets: Sequence[str]
     turns = payload.get("turns") or ()
     metadata = mapping(mapping(turns[-1].get("payload") if turns else payload).get("metadata"))
     returned = next((metadata[name] for name in RETURNED_PROMPT if isinstance(metadata.get(name), str)), None)
-    tools = next((each["tools"] for each in (metadata, runner.settings) if isinstance(each.get("tools"), list)), None)
+    given = (each["tools"] for each in (metadata, runner.settings) if isinstance(each.get("tools"), list))
+    tools: Sequence[Any] | None = next(given, () if _has_no_tools(runner) else None)
     return AgentSetup(
         redact(returned if returned is not None else declared_prompt(runner.settings), secrets),
         None if tools is None else redact([_as_offered(tool) for tool in tools], secrets),
     )
+
+
+def _has_no_tools(runner: Runner) -> bool:
+    """Return whether a runner has the tools that it declares and no others, and declares none."""
+    declares = getattr(ADAPTERS.find(runner.adapter), "declared_tools", None) is not None
+    return declares and "tools" not in runner.settings and "tools" not in mapping(runner.settings.get("body"))
 
 
 def _as_offered(tool: Any) -> Any:

@@ -129,10 +129,10 @@ class Graders:
     ) -> GraderReply:
         """Return the reply to a request: a stored one, or of an equal call under way, or of a new call.
 
-        Raises GraderFailure.
+        Its text may be empty. Raises GraderFailure.
         """
         if self.always_new:
-            return _with_text(await self.ask(grader, messages, settings, f"grade-{uuid4().hex[:12]}"))
+            return await self.ask(grader, messages, settings, f"grade-{uuid4().hex[:12]}")
         key = fingerprint(
             [self.revision(grader, grader.name), [_identity(message) for message in messages], settings, sample]
         )
@@ -181,7 +181,8 @@ class Graders:
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
         reply = await self.ask(grader, messages, settings, f"grade-{key[:12]}", repetition=sample + 1)
-        self.replies.put(key, _stored_fields(_with_text(reply)))
+        if reply.text.strip():  # nothing is read of another: it is requested anew, in this run or the next
+            self.replies.put(key, _stored_fields(reply))
         return reply
 
     async def ask(
@@ -319,12 +320,6 @@ def _shown(used: Mapping[str, Any]) -> dict[str, Any]:
     format_ = used[RESPONSE_FORMAT]
     schema = mapping(format_.get("json_schema"))
     return {**used, RESPONSE_FORMAT: {"type": format_.get("type"), "name": schema.get("name")} if schema else format_}
-
-
-def _with_text(reply: GraderReply) -> GraderReply:
-    if not reply.text:
-        raise GraderFailure(f"grader '{reply.grader}' returned no text")
-    return reply
 
 
 def _text_of(report: SessionReport, grader: Runner) -> str:

@@ -387,15 +387,15 @@ def test_what_was_asked_and_said_is_kept_with_the_score() -> None:
     assert (kept["tries"], kept["cached"]) == (1, False)
 
 
-def test_an_unreadable_reply_is_asked_for_three_times_and_then_repaired() -> None:
-    score, client = grade("good", "Final score: 1", '{"score": 7}', FINE)
+def test_an_unreadable_reply_is_shown_to_the_grader_once_and_then_asked_for_anew() -> None:
+    score, client = grade('{"score": 7}', "Final score: 1", "good", FINE)
 
     assert (score.value, score.details["tries"]) == (0.8, 4)
-    assert score.details["earlier_replies"] == ["good", "Final score: 1", '{"score": 7}']
-    assert client.requests[0] == client.requests[1] == client.requests[2]
-    assert [message.role for message in client.requests[3]] == ["system", "user", "assistant", "user"]
-    assert client.requests[3][2].content == '{"score": 7}'
-    assert "score: expected a number from 0 to 1, got 7" in client.requests[3][3].content
+    assert score.details["earlier_replies"] == ['{"score": 7}', "Final score: 1", "good"]
+    assert client.requests[0] == client.requests[2] == client.requests[3]
+    assert [message.role for message in client.requests[1]] == ["system", "user", "assistant", "user"]
+    assert client.requests[1][2].content == '{"score": 7}'
+    assert "score: expected a number from 0 to 1, got 7" in client.requests[1][3].content
 
 
 def test_a_reply_that_stays_unreadable_leaves_the_score_open_and_everything_said_is_kept() -> None:
@@ -406,10 +406,12 @@ def test_a_reply_that_stays_unreadable_leaves_the_score_open_and_everything_said
     assert [*score.details["earlier_replies"], score.details["reply"]] == ["one", "two", "three", "four"]
 
 
-def test_nothing_said_at_all_cannot_be_repaired() -> None:
+def test_nothing_said_at_all_cannot_be_repaired_and_is_asked_for_again() -> None:
     score, client = grade("", " ", "")
+    at_last, _ = grade("", FINE)
 
     assert (score.value, len(client.requests)) == (None, 3)
+    assert (at_last.value, at_last.details["tries"]) == (0.8, 2)
 
 
 def test_a_grader_that_cannot_be_reached_leaves_the_score_open_with_the_failure() -> None:
@@ -440,7 +442,7 @@ def test_tokens_and_money_of_every_try_are_counted_and_what_was_cached_costs_not
     score = graded(an_evaluator("llm-grader"), a_report("four"), client=client)
 
     assert score.details["usage"] == {"input_tokens": 300, "output_tokens": 30, "cost_usd": pytest.approx(0.02)}
-    assert (score.details["model"], score.details["cached"], client.samples) == ("m-1", False, [0, 1, 2])
+    assert (score.details["model"], score.details["cached"], client.samples) == ("m-1", False, [0, 0, 1])
 
 
 def test_a_threshold_of_its_own_decides_what_passes() -> None:

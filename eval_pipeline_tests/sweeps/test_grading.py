@@ -140,7 +140,6 @@ def test_an_edited_grader_is_asked_anew(tmp_path: Path, judge: Runner) -> None:
     ("question", "said"),
     [
         pytest.param("break", "grader 'judge' failed: RuntimeError: no opinion", id="it fails"),
-        pytest.param("mute", "grader 'judge' returned no text", id="no text"),
     ],
 )
 def test_a_grader_that_brings_nothing_is_a_failure_with_its_reason(

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.executions.agent_setup import agent_setup
 from eval_pipeline.fingerprints import canonical_json
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.executions.test_canned_tools import calls, tool
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
@@ -187,3 +189,17 @@ def test_the_judge_is_told_which_of_prompt_and_tools_are_not_known(tmp_path: Pat
 
     assert "The agent's own instructions are not known." in question
     assert "The agent's own tools:" in question
+
+
+@pytest.mark.parametrize(
+    ("adapter", "settings", "tools"),
+    [
+        ("chat", {"tools": [{"name": "a"}]}, [{"name": "a"}]),
+        ("chat", {}, []),
+        ("chat", {"body": {"tools": [{"name": "a"}]}}, None),
+        ("endpoint", {}, None),
+    ],
+    ids=["declared", "none", "in the body", "behind an address"],
+)
+def test_the_tools_of_a_model_are_those_of_its_runner(adapter: str, settings: dict[str, Any], tools: Any) -> None:
+    assert agent_setup(None, a_runner(adapter=adapter, settings=settings), ()).tools == tools

@@ -67,9 +67,10 @@ async def call_grader(
 ) -> GraderCall:
     """Call a grader until its reply is readable. Raises GraderFailure.
 
-    A reply that is unreadable or leaves out a criterion is requested again, `TRIES` times in all; then the grader
-    receives its reply and the problem with it. Of incomplete replies the most complete one counts, unless it leaves out
-    a required criterion. Where nothing but stored replies are unreadable, a run before asked, and this one asks anew.
+    The first reply that is unreadable or leaves out a criterion is shown to the grader, once, with the problem with it.
+    What stays unreadable, and a reply without text, is requested again, `TRIES` times in all. Of incomplete replies the
+    most complete one counts, unless it leaves out a required criterion. Where nothing but stored replies are
+    unreadable, a run before asked, and this one asks anew.
     """
     for asked in range(_MOST_ROUNDS):
         call = await _round(client, question, grader, settings, (asked * MAX_VOTES + vote) * TRIES)
@@ -102,14 +103,15 @@ async def _call_until_readable(
     settings: Mapping[str, Any],
     first: int,
 ) -> None:
+    repaired = False
     for number in range(first, first + TRIES):
         reply = await client.complete(question.messages, grader=grader, settings=settings, sample=number)
         if _read(call, question, reply):
             return
-    last = call.replies[-1].text
-    if last.strip():
-        messages = repair(question, last, call.problem)
-        _read(call, question, await client.complete(messages, grader=grader, settings=settings, sample=first))
+        if reply.text.strip() and not repaired:
+            repaired, messages = True, repair(question, reply.text, call.problem)
+            if _read(call, question, await client.complete(messages, grader=grader, settings=settings, sample=first)):
+                return
 
 
 def total_usage(replies: Iterable[GraderReply]) -> dict[str, Any]:

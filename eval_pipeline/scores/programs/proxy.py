@@ -103,6 +103,8 @@ class Proxy:
             self.calls.append({"question": question, "failure": str(failure)})
             return _error(502, str(failure))
         self.calls.append(_call_record(question, system, reply))
+        if not reply.text:
+            return _error(502, f"grader '{reply.grader}' returned no text")
         return 200, _response(reply)
 
 
