@@ -18,7 +18,7 @@ def text(settings: Settings, key: str) -> str:
     """A required, non-blank text."""
     value = fields.text(settings, key, DETACHED)
     if value is None or not value.strip():
-        raise DETACHED.error(f"expected a text, got {fields.kind(value)}", key)
+        raise DETACHED.error(f"expected a text, got {fields.kind(value) if value is None else 'an empty one'}", key)
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ MAX_CONNECTIONS = 1_000
 _KEPT = ("messages", "model", "provider", "usage", "metadata")
 _ROLES = ("system", "user", "assistant", "tool")
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _FACTS: Mapping[str, tuple[type, str]] = {
     "model": (str, "a text"),
     "provider": (str, "a text"),
@@ -120,7 +122,22 @@ def _payload(reply: Any) -> dict[str, Any]:
     problem = _problem(reply)
     if problem is not None:
         raise malformed(f"the endpoint's answer breaks the contract: {problem}")
-    return {name: reply[name] for name in _KEPT if reply.get(name) is not None}
+    kept = {name: reply[name] for name in _KEPT if reply.get(name) is not None}
+    return {**kept, "usage": _usage(kept["usage"])} if "usage" in kept else kept
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the usage of an answer with its counts as numbers."""
+    return {**usage, **{name: _count(usage[name]) for name in _COUNTS if usage.get(name) is not None}}
+
+
+def _count(value: Any) -> int | None:
+    """Return a count of tokens: a whole number, or one as a text or with a decimal point; None for anything else."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
 
 
 def _problem(reply: Any) -> str | None:
@@ -143,7 +160,7 @@ def _facts_problem(reply: Mapping[str, Any]) -> str | None:
             return f"{name}: expected {expected} or null, got {kind(reply[name])}"
     for name in _COUNTS:
         count = (reply.get("usage") or {}).get(name)
-        if count is not None and type(count) is not int:
+        if count is not None and _count(count) is None:
             return f"usage.{name}: expected a whole number or null, got {kind(count)}"
     return None
 

@@ -94,7 +94,8 @@ WIRES: Registry[type[Wire]] = Registry(
 def address(base_url: str, path: str = "", field: str = "base_url") -> httpx.URL:
     """Return an address below a base. Raises InputError, naming the setting, for an unusable address."""
     if not base_url.startswith(("http://", "https://")):
-        raise InputError(f"expected an http:// or https:// address, got '{base_url}'", SourceLocation(field=field))
+        given = f"'{base_url}'" if base_url.strip() else "an empty text"
+        raise InputError(f"expected an http:// or https:// address, got {given}", SourceLocation(field=field))
     try:
         url = httpx.URL(base_url.rstrip("/") + path)
     except httpx.InvalidURL as error:
