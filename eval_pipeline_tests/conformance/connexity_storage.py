@@ -12,10 +12,16 @@ from typing import Any
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline_tests.cli.sample_project import CliProject
 from eval_pipeline_tests.conformance.connexity_judging import assert_value
+from eval_pipeline_tests.conformance.differences.connexity_row_model import (
+    content_changes,
+    counted_otherwise,
+    set_states,
+)
 from eval_pipeline_tests.conformance.row_outcomes import Record
 
 JsonMap = Mapping[str, Any]
 _LATER = {"persona_context": "p"}
+VERSION = "the version of a set is the hash of its content: it changes with its name, and not where nothing changed"
 _OPTIONS = {"tag": "--tag", "status": "--status", "difficulty": "--difficulty", "search": "--search",
             "sort_by": "--sort-by", "sort_order": "--order", "agent_id": "--agent", "limit": "--limit",
             "skip": "--skip"}  # fmt: skip
@@ -130,29 +136,15 @@ def check_export(data: JsonMap, folder: Path) -> None:
 
 
 def check_version(data: JsonMap, folder: Path, record: Record) -> None:
-    """Check a row about the version of a set: ours is its revision, which changes with its members."""
-    given = data["input"]
-    states: list[tuple[list[Any], JsonMap]] = [(given.get("members", []), {})]
-    for name, names in _operations(given):
-        before, more = states[-1]
-        if name == "update":
-            states.append((before, {**more, **names}))
-            continue
-        added = {"add": [*before, *names], "replace": names, "remove": [each for each in before if each not in names]}
-        states.append((added[name], more))
-    revisions = [_revision(*state, folder) for state in states]
+    """Check a row about the version of a set: ours is its revision, which changes as often as the version is raised."""
+    given, changed = data["input"], content_changes(data["input"])
+    revisions = [_revision(*state, folder) for state in set_states(given)]
     changes = [before != after for before, after in pairwise(revisions)]
-    record("difference", "the version of a set is the hash of its content, which changes with each change of members")
-    assert changes == [before != after for before, after in pairwise(states)]
-    renamed = "name" in given.get("update", {}) or "description" in given.get("update", {})
-    assert 1 + sum(changes) - renamed <= data["expected"]["version"]
-
-
-def _operations(given: JsonMap) -> list[tuple[str, Any]]:
-    """Return what is done with a set, in order: nothing more for one that is only made."""
-    named = {"add": "add", "remove": "remove", "replace": "replace", "replace_with": "replace", "update": "update"}
-    ops = given["ops"] if "ops" in given else [(named[name], given[name]) for name in named if name in given]
-    return [(name, names if isinstance(names, list | Mapping) else [names]) for name, names in ops]
+    assert changes == changed
+    if counted_otherwise(data):
+        record("difference", VERSION)
+        return
+    assert given.get("start_version", 1) + sum(changes) == data["expected"]["version"]
 
 
 def _revision(members: Sequence[Any], more: JsonMap, folder: Path) -> str:

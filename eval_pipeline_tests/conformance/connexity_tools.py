@@ -26,6 +26,7 @@ from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.simulation import ToolMock
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
 from eval_pipeline_tests.conformance.connexity_judging import assert_value
+from eval_pipeline_tests.conformance.differences.connexity_row_model import LASTING, failing_source, filtered_source
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_recorded
 from eval_pipeline_tests.local_server import Reply, chat_reply, in_turn, serve
 
@@ -275,21 +276,26 @@ def _check_variables(given: Mapping[str, Any], expected: Mapping[str, Any], fold
 
 
 def check_source(data: Mapping[str, Any], folder: Path, record: Record) -> None:
-    """Check a row about a tool's source: refused within a file, and carried out as a function of a module."""
-    record("difference", NO_SOURCE)
+    """Check a row about a tool's source: refused within a file, and carried out as a function of a module, without a
+    filter of names."""
     given, expected = data["input"], data["expected"]
     with pytest.raises(InputError, match="source within a file"):
         declared_tools(declared("t", implementation={"type": "python", "code": given["impl"]}))
     module = f"source_{data['area'].replace('.', '_')}_{fingerprint(given)[:12]}"
-    (folder / f"{module}.py").write_text(_source(given, expected.get("result") or {}))
+    failing = failing_source(given["impl"])
+    (folder / f"{module}.py").write_text(failing[1] if failing else _source(given, expected.get("result") or {}))
     tools = declared("t", implementation={"type": "python", "function": f"{module}:t", "timeout_s": 2})
     call = ("t", json.dumps(given.get("args", {})))
     with patch.dict(os.environ, given.get("env", {})):
-        if failing := [words for words in _FAILING if words.search(given["impl"])]:
-            assert _fails(call, tools, folder, "in-process" if failing[0] is not _LASTING else "process")
+        if failing:
+            assert _fails(call, tools, folder, "in-process" if failing[0] is not LASTING else "process")
             return
         (result,) = results_of([call], [], tools, folder=folder, context=given.get("context.test_case_context", {}))
-    assert result == expected.get("result", {"imported": "os"})
+    if filtered_source(data):
+        record("difference", NO_SOURCE)
+        assert result == {"imported": "os"}
+        return
+    assert result == expected["result"]
 
 
 def _fails(call: tuple[str, str], tools: Sequence[Mapping[str, Any]], folder: Path, isolation: str) -> bool:
@@ -301,21 +307,9 @@ def _fails(call: tuple[str, str], tools: Sequence[Mapping[str, Any]], folder: Pa
     return list(result) == ["error"]
 
 
-_LASTING = re.compile(r"sleep|time|loop|hang", re.IGNORECASE)
-_FAILING: Mapping[re.Pattern[str], str] = {
-    re.compile(r"rais|excepti|error", re.IGNORECASE): "def t():\n    raise ValueError('boom')\n",
-    _LASTING: "import time\n\ndef t():\n    time.sleep(9)\n",
-    re.compile(r"missing|without|no execute|syntax", re.IGNORECASE): "other = 1\n",
-}
-"""Modules whose function `t` fails, by the words of a row."""
-
-
 def _source(given: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """A module whose function `t` does what a row describes. Settings of a tool are constants of its module."""
     name, *_ = [*result, "imported"]
-    failing = next((source for words, source in _FAILING.items() if words.search(given["impl"])), None)
-    if failing is not None:
-        return failing
     read = re.search(r"(?P<from>args|config|test_case_context|secret)\W+(?P<name>\w+)\W*(?P<times>\d*)", given["impl"])
     if read is None:
         return f"import os\n\ndef t():\n    return {{{name!r}: os.__name__}}\n"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 JsonMap = Mapping[str, Any]
@@ -262,3 +264,60 @@ def stored_totals(*, passed: int, score: float) -> JsonMap:
     """Return the totals of a run of two cases as it once stored them."""
     return {"total_executions": 2, "passed_count": passed, "avg_overall_score": score, "latency_avg_ms": 5.0,
             "total_estimated_cost_usd": 0.5}  # fmt: skip
+
+
+_OPERATIONS = {"add": "add", "remove": "remove", "replace": "replace", "replace_with": "replace", "update": "update"}
+SetState = tuple[list[Any], JsonMap]
+
+
+def set_states(row_input: JsonMap) -> list[SetState]:
+    """Return the members and the fields of a set before and after each operation of a row."""
+    ops = row_input["ops"] if "ops" in row_input else [
+        (_OPERATIONS[name], row_input[name]) for name in _OPERATIONS if name in row_input
+    ]  # fmt: skip
+    states: list[SetState] = [([*row_input.get("members", ())], {})]
+    for name, raw in ops:
+        before, more = states[-1]
+        names: list[Any] = raw if isinstance(raw, list) else [raw]
+        if name == "update":
+            states.append((before, {**more, **dict(raw)}))
+            continue
+        members = {"add": [*before, *names], "replace": names, "remove": [each for each in before if each not in names]}
+        states.append((members[name], more))
+    return states
+
+
+def content_changes(row_input: JsonMap) -> list[bool]:
+    """Return whether each operation of a row changes what is in the set, its name included."""
+    return [before != after for before, after in pairwise(set_states(row_input))]
+
+
+def counted_otherwise(row: JsonMap) -> bool:
+    """Return whether an operation is counted there that changes nothing, or a change of name or text is not."""
+    row_input = given(row)
+    names = [name for name, _ in row_input.get("ops", ())] or [name for name in _OPERATIONS if name in row_input]
+    unchanged = [name for name, changed in zip(names, content_changes(row_input), strict=True) if not changed]
+    _, fields = set_states(row_input)[-1]
+    return any(name != "remove" for name in unchanged) or bool({"name", "description"} & fields.keys())
+
+
+LASTING = re.compile(r"sleep|time|loop|hang", re.IGNORECASE)
+FAILING_SOURCES: Mapping[re.Pattern[str], str] = {
+    re.compile(r"rais|excepti|error", re.IGNORECASE): "def t():\n    raise ValueError('boom')\n",
+    LASTING: "import time\n\ndef t():\n    time.sleep(9)\n",
+    re.compile(r"missing|without|no execute|syntax", re.IGNORECASE): "other = 1\n",
+}
+"""Modules whose function `t` fails, by the words of a row."""
+
+
+def failing_source(words: str) -> tuple[re.Pattern[str], str] | None:
+    """Return the module of a row whose source fails by itself, with the pattern of its words."""
+    return next((each for each in FAILING_SOURCES.items() if each[0].search(words)), None)
+
+
+def filtered_source(row: JsonMap) -> bool:
+    """Return whether a row's source fails only because a name is taken away from it."""
+    if row["op"] == "PythonImplementation":
+        return True
+    fails = bool({"has_key", "error"} & row["expected"].keys())
+    return fails and failing_source(given(row).get("impl", "")) is None
