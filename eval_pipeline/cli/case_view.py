@@ -40,6 +40,8 @@ _GRADER_FIELDS = frozenset({
     "grader", "model", "settings", "reply", "tries", "usage", "cached", "duration_ms", "prompt", "passes",
 })  # fmt: skip
 """What a grader stores with each score; other details belong to the evaluator itself."""
+_TOLD = frozenset({"metric", "outcome"})
+"""The types of sub-scores that the findings of their score tell as well, as do its details and the grader's reply."""
 
 
 def show_case(console: Console, details: Sequence[CaseDetails], artifacts: Path, *, full: bool) -> None:
@@ -142,13 +144,19 @@ class _View:
             print_line(self.console, "scores", style="bold")
         for score in row.scores:
             self._score_line(score, row.verdict.threshold, whole=True)
+            codes = _failure_codes(score)
             for finding in score.findings:
                 evidence = f" — {finding.evidence}" if finding.evidence else ""
-                self._marked(finding.passed, self._text(f"{finding.text}{evidence}"), indent=6)
-            for member in score.members:
+                code = codes.get(finding.text.partition(":")[0], "")
+                self._marked(finding.passed, self._text(f"{finding.text}{code}{evidence}"), indent=6)
+            others = [member for member in score.members if member.type not in _TOLD]
+            for member in others:
                 self._member(member, row.verdict.threshold)
-            self._grader(score.details)
-            self._other_details(score.details)
+            if self.full or len(others) == len(score.members):
+                self._grader(score.details)
+                self._other_details(score.details)
+            elif score.details.get("grader"):
+                self._print(f"{_grader_name(score.details)} (its reply: --full)", indent=6)
 
     def _score_line(self, score: Score, threshold: float, *, whole: bool = False) -> None:
         passed = score.passed(score.minimum if score.minimum is not None else threshold)
@@ -172,9 +180,7 @@ class _View:
     def _grader(self, details: Mapping[str, Any], indent: int = 6) -> None:
         if details.get("reply") is None:
             return
-        grader = " ".join(str(part) for part in (details.get("grader"), details.get("model")) if part)
-        again = " (a stored reply)" if details.get("cached") else ""
-        self._print(f"grader {grader}{again} replied:", indent=indent)
+        self._print(f"{_grader_name(details)} replied:", indent=indent)
         self._print(self._text(str(details["reply"])), indent=indent + 2)
         if self.full and details.get("prompt"):
             self._print("to the prompt:", indent=indent)
@@ -210,6 +216,21 @@ class _View:
         margin = " " * indent
         body = "\n".join([first, *(margin + line for line in more)])
         self.console.print(Text.assemble(lead or margin, body), soft_wrap=True)
+
+
+def _grader_name(details: Mapping[str, Any]) -> str:
+    grader = " ".join(str(part) for part in (details.get("grader"), details.get("model")) if part)
+    return f"grader {grader}" + (" (a stored reply)" if details.get("cached") else "")
+
+
+def _failure_codes(score: Score) -> Mapping[str, str]:
+    """Return the failure code of each metric of a judge that has one, with the turns that show it."""
+    codes = {}
+    for member in score.members:
+        if member.type == "metric" and (code := member.details.get("failure_code")):
+            turns = ", ".join(str(turn) for turn in member.details.get("turns") or ())
+            codes[member.name] = f", {code}" + (f" in turn {turns}" if turns else "")
+    return codes
 
 
 def _wrapped(line: str, room: int) -> list[str]:

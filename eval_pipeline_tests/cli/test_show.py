@@ -176,19 +176,28 @@ def agent(messages):
 def user(messages):
     count[0] += 1
     return "Agent: hello" if count[0] == 1 else json.dumps({"message": "Where is it?", "end": False})
+
+
+def judge(messages):
+    routing = {"score": 1, "justification": "no tool", "failure_code": "wrong_tool", "turns": [1]}
+    held = {"statement": "it is found", "passed": False, "justification": "it is not"}
+    return json.dumps({"tool_routing": routing, "expected_outcomes": [held]})
 """
 
 
 def test_a_conversation_of_one_turn_is_shown_with_its_end_and_the_lines_that_were_not_used(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    runners = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("agent", "user")]
+    runners = [
+        {"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("agent", "user", "judge")
+    ]
     user = {"persona": "p", "first_turn": "agent", "opener": "Welcome!", "max_turns": 4}
-    talk = {"id": "talk", "user": user, "assertions": [{"type": "contains", "value": "bye"}]}
+    judge = {"type": "judge", "metrics": ["tool_routing"], "outcomes": ["it is found"]}
+    talk = {"id": "talk", "user": user, "assertions": [{"type": "contains", "value": "bye"}, judge]}
     suite = json.dumps({"name": "talks", "tests": [talk]})
     files = {"runners.yaml": json.dumps({"runners": runners}), "suites/talks.yaml": suite, "talkers.py": TALKERS}
     project = make_cli_project(tmp_path_factory.mktemp("talks"), files)
-    project("run", "suites/talks.yaml", "--quiet", "--runner", "agent", "--simulator", "user")
+    project("run", "suites/talks.yaml", "--quiet", "--runner", "agent", "--simulator", "user", "--grader", "judge")
 
     shown = project("show", "talks/talk").out
 
@@ -199,3 +208,6 @@ def test_a_conversation_of_one_turn_is_shown_with_its_end_and_the_lines_that_wer
     ]  # fmt: skip
     assert "assistant: Welcome!" in lines[:begins]
     assert any("line 1 of the simulator is not used: it has a name" in line for line in lines)
+    told = ["✗ it is found — it is not", "✗ tool_routing: 1/5 (fail), wrong_tool in turn 1 — no tool"]
+    assert [line for line in lines if "it is not" in line or "no tool" in line] == told
+    assert "grader judge (its reply: --full)" in lines
