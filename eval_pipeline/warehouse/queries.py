@@ -82,7 +82,8 @@ _ORDERED_BY = (
     ("target_executions", "selected_at"), ("verdicts", "decided_at"), ("leaderboards", "computed_at"),
     ("retired_pairs", "retired_at"), ("retired_cases", "retired_at"),
 )  # fmt: skip
-_NEWEST_MOMENT = f"SELECT greatest({', '.join(f'(SELECT max({time}) FROM {table})' for table, time in _ORDERED_BY)})"
+_MOMENTS = " UNION ALL ".join(f"SELECT max({time}) AS moment FROM {table}" for table, time in _ORDERED_BY)
+_NEWEST_MOMENT = f"SELECT max(moment) FROM ({_MOMENTS})"
 
 _FINISHED = """
     UPDATE unranked_pairs SET finished = true WHERE (suite, runner) IN (
