@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from eval_pipeline.warehouse.attached import AttachedConnection
 from eval_pipeline.warehouse.catalog import Catalog
 from eval_pipeline.warehouse.engines import Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
-from eval_pipeline.warehouse.lake_engine import LAKE, Engine, lake_engine, temporary
+from eval_pipeline.warehouse.lake_engine import LAKE, Engine, check_files, lake_engine, temporary
 from eval_pipeline.warehouse.lake_readers import LakeReader
 from eval_pipeline.warehouse.lake_retries import Retries, is_transient
 from eval_pipeline.warehouse.leases import Leases
@@ -179,8 +180,10 @@ class DuckLakeWarehouse(TableWriter):
             self.folder.mkdir(parents=True, exist_ok=True)
             remove_left_over(self.folder)
             with self.catalog.writing(self.lock_timeout_s):
-                engine = _attached(self.address, self._config)
+                address = self._located()
+                engine = _attached(address, self._config)
                 try:
+                    check_files(engine, address)
                     if schema_version(engine) != SCHEMA_VERSION:
                         migrate(engine)
                 except BaseException:
@@ -188,6 +191,13 @@ class DuckLakeWarehouse(TableWriter):
                     raise
                 self._engine = engine
         return self._engine
+
+    def _located(self) -> LakeAddress:
+        """Return the address with the place of the rows that the catalog has where the URL names none."""
+        query = self.catalog.query
+        if self.address.data_path is not None or not query(_HAS_TABLES)[0][0]:
+            return self.address
+        return replace(self.address, data_path=str(query(_DATA_PATH)[0][0]))
 
     def close(self) -> None:
         """End connections, which may be broken; the next transaction opens others."""
@@ -238,7 +248,8 @@ class DuckLakeWarehouse(TableWriter):
         """Return an engine that can only read this snapshot of the lake, no files and no other databases."""
         (path,) = self.catalog.query(_DATA_PATH)[0]
         self.folder.mkdir(parents=True, exist_ok=True)
-        engine = _attached(self.address, self._config, read_only=True, options=f"SNAPSHOT_VERSION {int(snapshot)}")
+        snapshot_only = {"read_only": True, "options": f"SNAPSHOT_VERSION {int(snapshot)}"}
+        engine = _attached(replace(self.address, data_path=str(path)), self._config, **snapshot_only)
         engine.execute(f"SET allowed_directories = [{sql_text(str(path))}]")
         engine.execute("SET enable_external_access = false")  # a user's query must not read or write files
         return engine

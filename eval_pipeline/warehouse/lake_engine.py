@@ -12,6 +12,7 @@ import duckdb
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.engines import IN_UTC, TEMPORARY, Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress
+from eval_pipeline.warehouse.publishing import first_line
 from eval_pipeline.warehouse.scraps import scratch_path
 
 LAKE = "lake"
@@ -22,6 +23,15 @@ _SECRET_KEYS: Mapping[str, str] = {
     "AWS_REGION": "REGION",
 }
 """Variables of the environment and the settings of DuckDB's S3 secret that they become."""
+
+
+_FEW_TRIES: Mapping[str, int] = {"http_timeout": 10, "http_retries": 1}
+"""Settings of DuckDB, the first one in seconds."""
+_NO_FILE = ".none-"
+_EXPECTED_STORE = (
+    "expected: a bucket that exists; its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its region in AWS_REGION;"
+    " where it is not Amazon's, its address in AWS_ENDPOINT_URL"
+)
 
 
 def lake_engine(address: LakeAddress, config: Config, *, read_only: bool = False, options: str = "") -> Engine:
@@ -46,6 +56,25 @@ def lake_engine(address: LakeAddress, config: Config, *, read_only: bool = False
 
 
 Engine = duckdb.DuckDBPyConnection
+
+
+def check_files(engine: Engine, address: LakeAddress) -> None:
+    """Ask the object store of the rows for a file that there is not: few rows are kept in the catalog, so that a wrong
+    bucket would be noticed late. Raises WarehouseError for a store that does not answer, or refuses."""
+    if not address.is_remote:
+        return
+    folder = str(address.data_path).rstrip("/")
+    for setting, value in _FEW_TRIES.items():
+        engine.execute(f"SET {setting} = {value}")
+    try:
+        engine.execute(f"SELECT count(*) FROM glob({sql_text(f'{folder}/{_NO_FILE}*')})").fetchall()
+    except duckdb.Error as error:
+        raise WarehouseError(
+            f"the rows of the warehouse cannot be kept in {folder}: {first_line(error)}\n{_EXPECTED_STORE}"
+        ) from None
+    finally:
+        for setting in _FEW_TRIES:
+            engine.execute(f"RESET {setting}")
 
 
 def extension_file(name: str) -> Path:

@@ -1,0 +1,68 @@
+"""Object stores that are not there: few rows are kept in the catalog, so that nobody would notice for a long time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.errors import WarehouseError
+from eval_pipeline_tests.postgres_server import PostgresServer
+from eval_pipeline_tests.team.conftest import machine
+from eval_pipeline_tests.team.postgres import new_lake
+from eval_pipeline_tests.team.s3 import BUCKET, PROXY_FREE, SECRET, object_store, why_no_store
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    if (reason := why_no_store()) is not None:
+        pytest.skip(reason)
+    with object_store(tmp_path / "store.txt") as environment:
+        for name, value in {**environment, **PROXY_FREE}.items():
+            monkeypatch.setenv(name, value)
+        yield environment
+
+
+def refusal(url: str, folder: Path) -> str:
+    opened = machine(url, folder)
+    try:
+        with pytest.raises(WarehouseError) as refused:
+            opened.write("sweeps", [{"sweep_id": "1"}])
+    finally:
+        opened.close()
+    return str(refused.value)
+
+
+def test_a_missing_bucket_is_an_error_before_anything_is_stored(
+    server: PostgresServer, store: dict[str, str], tmp_path: Path
+) -> None:
+    said = refusal(new_lake(server, "s3://no-such-bucket/lake"), tmp_path / "one")
+
+    assert said.startswith("the rows of the warehouse cannot be kept in s3://no-such-bucket/lake: ")
+    assert "expected: a bucket that exists" in said
+    assert SECRET not in said
+
+
+def test_a_store_that_does_not_answer_is_an_error_within_a_minute(
+    server: PostgresServer, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+
+    said = refusal(new_lake(server, f"s3://{BUCKET}/lake"), tmp_path / "one")
+
+    assert said.startswith(f"the rows of the warehouse cannot be kept in s3://{BUCKET}/lake: ")
+
+
+def test_a_machine_takes_the_place_of_the_rows_from_the_catalog(
+    server: PostgresServer, store: dict[str, str], tmp_path: Path
+) -> None:
+    url = new_lake(server, f"s3://{BUCKET}/lake")
+    one = machine(url, tmp_path / "one")
+    one.write("sweeps", [{"sweep_id": "1"}])
+    one.compact()  # rows are in a file of the store now
+    one.close()
+
+    two = machine(url.replace(f" data_path=s3://{BUCKET}/lake", ""), tmp_path / "two")
+
+    assert two.frame("SELECT sweep_id FROM sweeps")["sweep_id"].to_list() == ["1"]
+    two.close()
