@@ -166,6 +166,7 @@ def board_remarks(standings: pl.DataFrame) -> list[str]:
     weighed = [row["effective_cases"] for row in ranked or rows if row.get("effective_cases") is not None]
     if weighed:
         lines.append(f"cases are weighted by difficulty: they count as {max(weighed):.1f} of one weight")
+    lines += [f"users played by {names}: {runners}" for names, runners in _grouped(rows, "simulators").items()]
     lines += [f"not ranked: {names}: {reason}" for reason, names in _grouped(rows, "apart").items()]
     return lines + [
         f"{names}: {note}; the last complete standing is shown" for note, names in _grouped(rows, "note").items()

@@ -16,6 +16,7 @@ import polars as pl
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.macros import IS_STANDING
 from eval_pipeline.warehouse.published import rows_frame
+from eval_pipeline.warehouse.simulators import with_simulators
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -288,11 +289,12 @@ def append_standings(warehouse: Warehouse, frame: pl.DataFrame, board_id: str, n
 
 
 def newest_standings(warehouse: Warehouse) -> pl.DataFrame:
-    """Return the standings of the newest board."""
-    return warehouse.frame(
+    """Return the standings of the newest board, with who played the users."""
+    standings = warehouse.frame(
         f"SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards) AND {IS_STANDING}"
         " ORDER BY suite, rank, runner"
     )
+    return with_simulators(standings, warehouse.frame)
 
 
 def needs_ranking(warehouse: Warehouse) -> bool:
@@ -378,6 +380,11 @@ def published_boards(connection: Connection) -> list[tuple[Any, ...]]:
 
 
 def published_standings(connection: Connection, board_id: str) -> pl.DataFrame:
-    """Return the standings of one published board; no rows for an unknown id."""
+    """Return the standings of one published board, of the newest with who played the users; no rows for an unknown
+    id."""
     query = f"SELECT * FROM leaderboards WHERE board_id = ? AND {IS_STANDING} ORDER BY scope DESC, suite, rank, runner"
-    return rows_frame(connection, query, [board_id])
+    standings = rows_frame(connection, query, [board_id])
+    newest = connection.execute("SELECT max(board_id) FROM leaderboards").fetchone()
+    if newest != (board_id,):
+        return standings
+    return with_simulators(standings, lambda query: rows_frame(connection, query, []))

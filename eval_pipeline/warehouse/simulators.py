@@ -1,0 +1,27 @@
+"""Who played the users of current results: the names of simulators by suite and runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+SIMULATORS = "simulators"
+"""The column of standings with the simulators of a runner's results, where its users were played."""
+_IN_PAIRS = """
+    SELECT suite, runner, string_agg(DISTINCT simulator, ', ' ORDER BY simulator) AS simulators
+    FROM current_verdicts JOIN (
+        SELECT execution_id, unnest(json_extract_string(turns, '$[*].speech.simulator')) AS simulator
+        FROM session_reports WHERE json_array_length(turns) > 0) USING (execution_id)
+    WHERE simulator IS NOT NULL GROUP BY suite, runner"""
+_ANY = "SELECT 1 FROM session_reports WHERE json_array_length(turns) > 0 LIMIT 1"
+
+
+def with_simulators(standings: pl.DataFrame, ask: Callable[[str], pl.DataFrame]) -> pl.DataFrame:
+    """Return the standings of the newest board with who played the users. `ask` carries out a query."""
+    if standings.is_empty() or ask(_ANY).is_empty():
+        return standings
+    played = ask(_IN_PAIRS)
+    if played.is_empty():
+        return standings
+    return standings.join(played, on=["suite", "runner"], how="left", maintain_order="left")
