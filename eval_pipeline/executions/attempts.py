@@ -220,14 +220,14 @@ class Attempts:
         Another runner, or a workspace that was reset in between, begins anew.
         """
         if state.talk is None or state.talk_with != self._runner.name or state.plan.case.workspace is not None:
-            first, state.talk_with = state.talk is None, self._runner.name
+            before, state.talk_with = state.talk, self._runner.name
             stateful = state.plan.case.workspace is not None or bool(getattr(self._adapter, "keeps_state", False))
-            state.talk = Talk.open(call, conversations, logged=first, keeps_state=stateful)
-        before = len(state.talk.so_far)
+            state.talk = Talk.open(call, conversations, keeps_state=stateful, before=before)
+        had = len(state.talk.so_far)
         try:
             return await converse(call, self._call, conversations, stopwatch, state.talk)
         finally:
-            if len(state.talk.so_far) > before:
+            if len(state.talk.so_far) > had:
                 state.progress = len(state.attempts)
 
     async def _call(self, call: Call) -> RawExecution | TargetFailure:

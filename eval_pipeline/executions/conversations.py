@@ -25,6 +25,14 @@ from eval_pipeline.executions.conversation_log import (
     raw_of,
     turns_in,
 )
+from eval_pipeline.executions.exchanges import (
+    FORMAT,
+    GIVEN_UP,
+    Exchange,
+    known_sum,
+    latest_state,
+    together,
+)
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
 from eval_pipeline.executions.tool_rounds import STATE, remaining
 from eval_pipeline.failures import (
@@ -39,53 +47,22 @@ from eval_pipeline.suites.model import Case, Conversation, Message
 from eval_pipeline.suites.simulation import ToolMock
 
 _LOG = logging.getLogger(__name__)
-FORMAT = "conversation"
 SCRIPT = "script"
 FAILED_TURN = "failed-turn"
 AGENT = "agent"
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
-
-    `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
-    both sides. `elapsed_ms` is the time of the call as seen from outside, `speech_ms` that of the speaker; `speech`
-    describes a simulator that made the messages, `ends` is whether the conversation ends with them.
-    """
-
-    messages: tuple[Message, ...]
-    raw: RawExecution
-    answer: str = ""
-    said: tuple[Message, ...] | None = None
-    tokens: float | None = None
-    cost_usd: float | None = None
-    elapsed_ms: float | None = None
-    speech_ms: float = 0.0
-    failed: bool = False
-    speech: Mapping[str, Any] | None = None
-    ends: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """The time of both sides, in seconds."""
-        return ((self.elapsed_ms or 0.0) + self.speech_ms) / 1000
-
-    @property
-    def replies(self) -> tuple[Message, ...]:
-        """The target's messages as they are sent to it in later turns."""
-        return self.said if self.said is not None else (Message(role="assistant", content=self.answer),)
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A turn's answer in words, the messages of the target with its tool calls, and what the turn used."""
+    """A turn's answer in words, the messages of the target with its tool calls, and what the turn used: `usage` has
+    every measure."""
 
     text: str
     messages: tuple[Message, ...] | None = None
     tokens: int | None = None
     cost_usd: float | None = None
+    usage: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +138,8 @@ class Conversations:
 class Talk:
     """A conversation while it is held: its speaker, the turns so far, and what waits to be said again after a failure.
 
-    A retried turn is that turn alone: the turns before it are neither repeated nor paid for twice.
+    A retried turn is that turn alone: the turns before it are neither repeated nor paid for twice. `given_up` are the
+    turns of the conversations before this one, where it had to begin anew.
     """
 
     speaker: Speaker
@@ -173,22 +151,29 @@ class Talk:
     log: TurnLog = field(default_factory=NoLog)
     begun_anew: int | None = None
     unwritten: list[dict[str, Any]] = field(default_factory=list)
+    given_up: list[Exchange] = field(default_factory=list)
 
     @classmethod
-    def open(cls, call: Call, conversations: Conversations, *, logged: bool, keeps_state: bool) -> Talk:
+    def open(cls, call: Call, conversations: Conversations, *, keeps_state: bool, before: Talk | None = None) -> Talk:
         """Return the conversation of a call: the one that a killed process held, as far as it got, else a new one.
 
-        A target with a state of its own (`keeps_state`) begins anew; `begun_anew` is how many turns it had.
+        A target with a state of its own (`keeps_state`) begins anew; `begun_anew` is how many turns it had. `before` is
+        the conversation that an earlier attempt held, and that this one begins anew.
         """
-        talk = cls(conversations.speaker(call), log=conversations.log(call) if logged else NoLog())
+        log = conversations.log(call) if before is None else NoLog()
+        talk = cls(conversations.speaker(call), log=log, given_up=[] if before is None else before.all_turns())
         entries = talk.log.entries()
+        if keeps_state and entries:
+            lost = cls(talk.speaker)
+            lost.restore(entries, lambda raw: conversations.answer(call.plan, raw))
+            talk.given_up = lost.all_turns()
         if keeps_state and (turns := turns_in(entries)):
             talk.begun_anew = turns
             _LOG.warning(
                 "case '%s' with runner '%s' was interrupted after %d turns and begins anew: the agent keeps a state",
                 call.plan.case.id, call.plan.runner.name, turns,
             )  # fmt: skip
-        elif entries:
+        elif entries and not keeps_state:
             talk.restore(entries, lambda raw: conversations.answer(call.plan, raw))
             return talk
         talk.log.begin_anew()
@@ -207,6 +192,11 @@ class Talk:
             elif TURN in entry and self.unanswered is not None:
                 raw = raw_of(entry[TURN]["raw"])
                 self._take(self.unanswered, raw, answer(raw), entry[TURN]["elapsed_ms"])
+
+    def all_turns(self) -> list[Exchange]:
+        """Return the turns of this conversation, those given up before it, and a line that was not answered."""
+        said = self.unanswered.made_by if self.unanswered is not None else None
+        return [*self.given_up, *self.so_far, *([_unspoken(said)] if said is not None else [])]
 
     def end_turn(self, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
         """Add the turn in which the target answered."""
@@ -242,10 +232,14 @@ class Talk:
 
     def together(self, end: End | None = None, *more: Exchange) -> RawExecution:
         """Return the turns as one raw execution, `more` after those so far."""
-        whole = together([*self.so_far, *more], end, timed=self.interrupted)
-        if self.begun_anew is None:
-            return whole
-        return replace(whole, payload={**whole.payload, "begun_anew_after": self.begun_anew})
+        turns = [*self.so_far, *more]
+        return self.marked(together(turns, end.by if end is not None else None, timed=self.interrupted))
+
+    def marked(self, whole: RawExecution) -> RawExecution:
+        """Return the raw execution of the turns with what was given up before them."""
+        anew = {} if self.begun_anew is None else {"begun_anew_after": self.begun_anew}
+        lost = {GIVEN_UP: [_used(turn) for turn in self.given_up]} if self.given_up else {}
+        return replace(whole, payload={**whole.payload, **anew, **lost}) if anew or lost else whole
 
 
 async def converse(
@@ -276,8 +270,14 @@ async def converse(
         elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
             talk.interrupted = True
-            return _failed(result, said, talk.so_far, elapsed_ms)
+            return _failed(result, said, talk, elapsed_ms)
         talk.end_turn(result, conversations.answer(turn.plan, result), elapsed_ms)
+
+
+def _used(exchange: Exchange) -> dict[str, Any]:
+    """Return what a turn that is given up used; no `usage` where the target was not called."""
+    used = {"usage": exchange.usage, "speech": exchange.speech}
+    return {name: value for name, value in used.items() if value is not None}
 
 
 def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float, speech_ms: float) -> Exchange:
@@ -286,6 +286,7 @@ def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float
         raw=raw,
         answer=answer.text,
         said=answer.messages,
+        usage=answer.usage,
         tokens=known_sum([answer.tokens, *_of_speech(said, "input_tokens", "output_tokens")]),
         cost_usd=known_sum([answer.cost_usd, *_of_speech(said, "cost_usd")]),
         elapsed_ms=elapsed_ms,
@@ -332,15 +333,15 @@ def _ends(raw: RawExecution) -> bool:
     return mapping(raw.payload.get("metadata")).get("end") is True
 
 
-def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], elapsed_ms: float) -> TargetFailure:
+def _failed(failure: TargetFailure, said: Speech, talk: Talk, elapsed_ms: float) -> TargetFailure:
     """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn."""
-    turns = [*so_far]
+    turns = [*talk.so_far]
     if failure.raw is not None:
         last = Exchange(
             messages=said.messages, raw=failure.raw, elapsed_ms=elapsed_ms, failed=True, speech=said.made_by
         )
         turns.append(last)
-    failure.raw = together(turns)
+    failure.raw = talk.marked(together(turns))
     return failure
 
 
@@ -370,15 +371,6 @@ def _state(case: Case, talk: Talk) -> Mapping[str, Any] | None:
     return left if isinstance(left, Mapping) else latest_state(talk.so_far, case.state)
 
 
-def latest_state(so_far: Sequence[Exchange], initial: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the state as the turns left it."""
-    for turn in reversed(so_far):
-        for left in (turn.raw.payload.get(STATE), mapping(turn.speech).get(STATE)):
-            if isinstance(left, Mapping):
-                return left
-    return initial
-
-
 def _seconds_left(case: Case, talk: Talk) -> float:
     limits = case.user.limits if case.user is not None else None
     if limits is None or limits.seconds is None:
@@ -405,46 +397,3 @@ def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, .
     """The messages of both sides in the latest `window` exchanges (None: in all)."""
     kept = so_far if window is None else so_far[max(0, len(so_far) - window) :]
     return tuple(message for exchange in kept for message in (*exchange.messages, *exchange.replies))
-
-
-def together(exchanges: Sequence[Exchange], end: End | None = None, *, timed: bool = False) -> RawExecution:
-    """Return the turns as one raw execution, with what ended them.
-
-    `timed`: the time of an attempt is not that of the conversation, since another attempt began it.
-    """
-    raws = [exchange.raw for exchange in exchanges]
-    payload: dict[str, Any] = {"turns": [_payload(exchange) for exchange in exchanges]}
-    if end is not None:
-        payload["ended_by"] = end.by
-    elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
-    if elapsed:  # the adapter knows better than the clock how long its target took
-        payload["elapsed_ms"] = known_sum(elapsed)
-    elif timed:
-        payload["elapsed_ms"] = known_sum([exchange.elapsed_ms for exchange in exchanges])
-    return RawExecution(
-        format=FORMAT,
-        payload=payload,
-        files={f"turn-{at}/{role}": path for at, raw in enumerate(raws, 1) for role, path in raw.files.items()},
-        exit_code=raws[-1].exit_code if raws else None,
-        duration_ms=known_sum([raw.duration_ms for raw in raws]),
-    )
-
-
-def known_sum(times: Sequence[float | None]) -> float | None:
-    """The sum; None without times, and when one of them is unknown."""
-    known = [time for time in times if time is not None]
-    return sum(known) if known and len(known) == len(times) else None
-
-
-def _payload(exchange: Exchange) -> dict[str, Any]:
-    raw = exchange.raw
-    return {
-        "messages": [{"role": message.role, "text": message.text} for message in exchange.messages],
-        "format": raw.format,
-        "payload": raw.payload,
-        "exit_code": raw.exit_code,
-        "duration_ms": raw.duration_ms,
-        "elapsed_ms": exchange.elapsed_ms,
-        **({"failed": True} if exchange.failed else {}),
-        **({"speech": exchange.speech} if exchange.speech is not None else {}),
-    }

@@ -13,15 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.executions.conversations import (
-    SCRIPT,
-    End,
-    Exchange,
-    Speech,
-    SpeechFailure,
-    known_sum,
-    latest_state,
-)
+from eval_pipeline.executions.conversations import SCRIPT, End, Speech, SpeechFailure
+from eval_pipeline.executions.exchanges import Exchange, known_sum, latest_state
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.failures import SIMULATOR_FAULT
 from eval_pipeline.fingerprints import to_json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,7 +31,9 @@ class LiveTurns:
         """Return what the target answered in one turn."""
         report = self._scorer.normalize(_unfinished(plan, raw), plan.case)
         usage = report.usage
-        return Answer(report.final_output or "", tuple(_said(report)), usage.total_tokens, usage.cost_usd)
+        return Answer(
+            report.final_output or "", tuple(_said(report)), usage.total_tokens, usage.cost_usd, asdict(usage)
+        )
 
     async def passed(self, plan: Plan, so_far: RawExecution, workspace: Path | None = None) -> bool:
         """Return whether the latest turn passed; a turn without an evaluator, or without a score, does.

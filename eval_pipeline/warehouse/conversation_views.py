@@ -18,10 +18,20 @@ _TURNS = """
                unnest(range(1, json_array_length(turns)::BIGINT + 1)) AS turn
         FROM session_reports WHERE json_array_length(turns) > 0)"""
 
-SPEAKERS = (
-    "list_concat(json_extract_string(r.turns, '$[*].speech.simulator'), "
-    "json_extract_string(r.turns, '$[*].speech.review.reviewer'))"
-)
+_GIVEN_UP = f"""
+    SELECT suite, runner, unnest(from_json(start -> '$.speech.given_up', '["JSON"]')) AS start FROM ({_TURNS})
+    WHERE turn = 1 AND (start -> '$.speech.given_up') IS NOT NULL"""
+_LINES = ("$[*].speech", "$[*].speech.given_up[*].speech")
+"""Where what is known of the lines of a simulator is: those of the turns, and those of turns that are given up."""
+
+
+def _of_lines(*fields: str) -> str:
+    """Return the values of fields of all lines (of `session_reports r`)."""
+    lists = (f"json_extract_string(r.turns, '{lines}.{field}')" for lines in _LINES for field in fields)
+    return f"list_concat({', '.join(lists)})"
+
+
+SPEAKERS = _of_lines("simulator", "review.reviewer")
 """Who was asked for the lines of a conversation (of `session_reports r`): a name for each line of simulator and
 reviewer."""
 _FAULT = "(start ->> '$.speech.fault')"
@@ -29,8 +39,7 @@ _FAULT = "(start ->> '$.speech.fault')"
 
 def speech_usage(name: str, type_: str) -> str:
     """Return the known values of what simulator and reviewer used, line by line (of `session_reports r`)."""
-    lists = (f"json_extract_string(r.turns, '$[*].speech.{source}.{name}')" for source in ("usage", "review.usage"))
-    return f"TRY_CAST(list_concat({', '.join(lists)}) AS {type_}[])"
+    return f"TRY_CAST({_of_lines(f'usage.{name}', f'review.usage.{name}')} AS {type_}[])"
 
 
 COST_OF_BOTH_SIDES = f"r.cost_usd + coalesce(list_sum({speech_usage('cost_usd', 'DOUBLE')}), 0)"
@@ -69,7 +78,8 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "conversation_spending",
-        "What conversations spent, by suite, runner and role: agent, simulator, reviewer, judge, and other graders.",
+        "What conversations spent, by suite, runner and role: agent, simulator, reviewer, judge, and other graders, "
+        "with the turns that are given up since a conversation began anew.",
         f"""
     SELECT suite, runner, role, count(*) AS lines, sum(input_tokens)::BIGINT AS input_tokens,
            sum(output_tokens)::BIGINT AS output_tokens, sum(cost_usd) AS cost_usd,
@@ -79,8 +89,15 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
                input_tokens, output_tokens, cost_usd
         FROM conversation_turns WHERE speaker = 'agent' OR simulator IS NOT NULL
         UNION ALL BY NAME
+        SELECT suite, runner, 'agent' AS role, {_measures("$.usage", "$.")}
+        FROM ({_GIVEN_UP}) WHERE (start -> '$.usage') IS NOT NULL
+        UNION ALL BY NAME
+        SELECT suite, runner, 'simulator' AS role, {_measures("$.speech.usage", "$.speech.")}
+        FROM ({_GIVEN_UP}) WHERE (start ->> '$.speech.simulator') IS NOT NULL
+        UNION ALL BY NAME
         SELECT suite, runner, 'reviewer' AS role, {_measures("$.speech.review.usage", "$.speech.review.")}
-        FROM ({_TURNS}) WHERE (start ->> '$.speech.review.reviewer') IS NOT NULL
+        FROM (SELECT suite, runner, start FROM ({_TURNS}) UNION ALL {_GIVEN_UP})
+        WHERE (start ->> '$.speech.review.reviewer') IS NOT NULL
         UNION ALL BY NAME
         SELECT s.suite, s.runner, CASE WHEN s.type = 'judge' THEN 'judge' ELSE 'grader' END AS role,
                TRY_CAST(s.details ->> '$.usage.input_tokens' AS BIGINT) AS input_tokens,

@@ -283,6 +283,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(40, "sums over the cases of pairs", tuple(_added(_ADDED_IN_40))),
     Migration(41, "cases that the project has no more", tuple(table_statements([BY_NAME["retired_cases"]]))),
     Migration(42, "stale pairs by the plan of their files", tuple(table_statements([BY_NAME["seen_plans"]]))),
+    Migration(43, "what was used in turns of conversations that began anew", ()),
 )
 
 

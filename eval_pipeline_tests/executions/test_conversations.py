@@ -16,12 +16,12 @@ from eval_pipeline.executions.conversations import (
     Answer,
     Conversations,
     End,
-    Exchange,
     ScriptedSpeaker,
     Speaker,
     Speech,
     converse,
 )
+from eval_pipeline.executions.exchanges import Exchange
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.executions.raw_turns import turns_of
 from eval_pipeline.failures import TARGET_ERROR

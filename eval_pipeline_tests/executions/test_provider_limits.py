@@ -11,8 +11,9 @@ import pytest
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.attempts import AttemptEnvironment
-from eval_pipeline.executions.conversations import Answer, Conversations, End, Exchange, Speech
+from eval_pipeline.executions.conversations import Answer, Conversations, End, Speech
 from eval_pipeline.executions.engine import Engine
+from eval_pipeline.executions.exchanges import Exchange
 from eval_pipeline.executions.model import Execution, RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.pauses import NoPauses

@@ -18,10 +18,14 @@ def said(text: str) -> Reply:
     return json_reply({"messages": [{"role": "assistant", "content": text}], "usage": usage})
 
 
-def hold(folder: Path, reply: Answer | Reply, **user: Any) -> tuple[ProjectFolder, list[int]]:
-    """What came of a scripted conversation of four lines, and how many messages each request had."""
+def hold(
+    folder: Path, reply: Answer | Reply, more: dict[str, Any] | None = None, **user: Any
+) -> tuple[ProjectFolder, list[int]]:
+    """What came of a scripted conversation of four lines, and how many messages each request had. `more` is of the
+    case."""
     made = make_project(folder)
-    made.write_suite({"id": "talk", "user": {"script": ["a", "b", "c", "d"], **user}, "assertions": [contains("hi")]})
+    talk = {"id": "talk", "user": {"script": ["a", "b", "c", "d"], **user}, "assertions": [contains("hi")]}
+    made.write_suite({**talk, **(more or {})})
     with serve(reply) as server:
         retries = {"max_retries": 1, "initial_delay_s": 0.0}
         prices = {"input_per_million": 1000, "output_per_million": 1000}
@@ -39,6 +43,25 @@ def test_a_refused_turn_is_tried_again_and_no_turn_before_it(tmp_path: Path) -> 
     assert sent == [1, 3, 5, 5, 7, 7]
     assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
     assert folder.ask("SELECT input_tokens FROM session_reports") == [(320,)]
+
+
+def test_a_conversation_with_a_workspace_begins_anew_and_what_was_used_before_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "p" / "template").mkdir(parents=True)
+    again = [said(f"hi {number}") for number in range(4)]
+
+    folder, sent = hold(
+        tmp_path / "p",
+        in_turn(said("hi 1"), said("hi 2"), REFUSED, *again),
+        {"workspace": {"template": "../template"}},
+    )
+
+    assert sent == [1, 3, 5, 1, 3, 5, 7]
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+    assert folder.ask("SELECT input_tokens, round(cost_usd, 6) FROM session_reports") == [(480, 0.6)]
+    assert folder.ask("SELECT role, input_tokens, round(cost_usd, 6) FROM conversation_spending") == [
+        ("agent", 480, 0.6)
+    ]
+    assert folder.ask("SELECT sum(input_tokens) FROM conversation_turns WHERE speaker = 'agent'") == [(320,)]
 
 
 def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:

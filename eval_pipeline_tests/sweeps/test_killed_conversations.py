@@ -20,6 +20,7 @@ from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, m
 from eval_pipeline_tests.thoroughness import part_or_all
 
 TURNS = 5
+USAGE = {"prompt_tokens": 10, "completion_tokens": 2}
 
 
 @dataclass
@@ -45,9 +46,9 @@ class Killer:
         messages = request.json["messages"]
         said = sum(message["role"] == "assistant" for message in messages)
         if request.path.startswith("/user"):
-            return chat_reply(json.dumps({"message": f"line {said + 1}", "end": said + 1 == TURNS}))
+            return chat_reply(json.dumps({"message": f"line {said + 1}", "end": said + 1 == TURNS}), usage=USAGE)
         if messages[-1]["role"] == "tool":
-            return chat_reply(f"answer to {messages[-1]['content']}")
+            return chat_reply(f"answer to {messages[-1]['content']}", usage=USAGE)
         return calls(("find", {"n": sum(message["role"] == "user" for message in messages)}))
 
 
@@ -114,3 +115,8 @@ def test_an_agent_with_a_state_of_its_own_begins_anew_and_that_is_said(tmp_path:
     assert max(killer.seen.values()) == 2
     ((raw,),) = project.ask("SELECT raw FROM target_executions")
     assert json.loads(raw)["payload"]["begun_anew_after"] == 1
+    calls_of = {"agent": 2 * TURNS + 2, "simulator": TURNS + 2}
+    spent = "SELECT role, input_tokens FROM conversation_spending ORDER BY role"
+    assert project.ask(spent) == [(role, 10 * calls) for role, calls in calls_of.items()]
+    assert project.ask("SELECT input_tokens FROM session_reports") == [(10 * calls_of["agent"],)]
+    assert project.ask("SELECT sum(input_tokens) FROM conversation_turns") == [(10 * 3 * TURNS,)]

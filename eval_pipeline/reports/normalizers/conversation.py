@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from eval_pipeline.executions.exchanges import GIVEN_UP
 from eval_pipeline.executions.raw_turns import RawTurn, turns_of
-from eval_pipeline.llm.reading import amount, text
+from eval_pipeline.llm.reading import amount, mappings, text
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
 from eval_pipeline.reports.usage import total_usage
@@ -67,6 +68,7 @@ class ConversationNormalizer:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
         if not turns:
             return SessionReport(execution_id=material.execution_id)
+        given_up = mappings(material.raw.payload.get(GIVEN_UP))
         reports = [turn.report for turn in turns if not turn.is_unspoken] or [turns[-1].report]
         failed = next((report for report in reports if report.failure_class is not None), reports[-1])
         return replace(
@@ -74,7 +76,7 @@ class ConversationNormalizer:
             prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
             failure_class=failed.failure_class,
             error=failed.error,
-            usage=total_usage([turn.report.usage for turn in turns if turn.is_counted]),
+            usage=total_usage([*(turn.report.usage for turn in turns if turn.is_counted), *_usages(given_up)]),
             events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),
             started_at=reports[0].started_at,
@@ -83,7 +85,7 @@ class ConversationNormalizer:
             unparsed_lines=sum(report.unparsed_lines for report in reports),
             unknown_events=_counts(reports),
             duration_ms=_sum(report.duration_ms for report in reports),
-            turn_starts=tuple(_starts(turns)),
+            turn_starts=tuple(_starts(turns, given_up)),
             ended_by=text(material.raw.payload.get("ended_by")),
         )
 
@@ -96,11 +98,22 @@ def _is_repeated(event: Event) -> bool:
     return isinstance(event, MessageEvent) and event.role == "user" and not event.injected
 
 
-def _starts(turns: Sequence[_ReadTurn]) -> Iterator[TurnStart]:
+def _starts(turns: Sequence[_ReadTurn], given_up: Sequence[Mapping[str, Any]]) -> Iterator[TurnStart]:
+    """Yield the starts of the turns; what was used in turns that are given up is with the first."""
     position = 0
     for turn in turns:
-        yield turn.start(position)
+        start = turn.start(position)
+        lost = {GIVEN_UP: list(given_up)} if given_up and turn is turns[0] else {}
+        yield replace(start, speech={**(start.speech or {}), **lost}) if lost else start
         position += len(turn.events())
+
+
+def _usages(given_up: Iterable[Mapping[str, Any]]) -> Iterator[Usage]:
+    """Yield what the target used in turns that are given up."""
+    for used in given_up:
+        if "usage" in used:
+            usage = Usage(**used["usage"])
+            yield replace(usage, cost_usd=None, cost_source=None) if usage.cost_source == "computed" else usage
 
 
 def _sum(values: Iterable[Any]) -> Any:
