@@ -29,7 +29,7 @@ _NARROWED = 10
 
 @dataclass(frozen=True)
 class PairStatistics:
-    """What a board needs of a pair; the fields of a row of `pair_statistics` in `row`, lists in the order of `cases`:
+    """What a board needs of a pair; some fields of a row of `pair_statistics` in `row`, lists in the order of `cases`:
     numbers as NumPy arrays, texts as Polars series. Texts are None where no pair of the suite has other ones, or
     clusters; numbers are None where `totals` and `outcomes` tell all that the board needs of them.
 
@@ -172,7 +172,8 @@ def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[in
     listed = Listed(pair=pair, places=places, board=reference)
     if not _are_equal(listed.values("decision_keys"), reference.row["decision_keys"]):
         return Listed(pair=pair, apart="other evaluators, graders, thresholds or simulators")
-    return replace(listed, apart=_too_little(listed, floor))
+    apart = _too_little(listed, floor)
+    return listed if apart is None else replace(listed, apart=apart)
 
 
 def _too_little(listed: Listed, floor: float) -> str | None:
@@ -227,31 +228,37 @@ def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:
 _COUNTED = ("planned", "graded", "answers", "passed", "score_sums")
 _NUMBERS = (*_COUNTED, "weights")
 _TEXTS = ("cases", "clusters", "decision_keys")
+_READ = (
+    "suite", "runner", "finished_at", "complete", "missing", "broken", "errored", "suite_revision", "cases_revision",
+    "totals", "outcomes", "later_carried_out", "later_plans",
+)  # fmt: skip
 
 
 def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
-    """Yield each suite with its pairs, sorted by suite and runner.
+    """Yield each suite with its pairs, from a frame that is sorted by suite and runner; `place` is a pair's row.
 
     Rows of a suite with the same `texts_id`, where the frame has one, have the same lists of texts, once, or none.
     """
-    frame = frame.sort("suite", "runner")
-    by_suite: dict[str, list[PairStatistics]] = {}
     lists = {name: frame[name] for name in (*_NUMBERS, *_TEXTS) if name in frame.columns}
-    rows = list(frame.drop(*lists).iter_rows(named=True))
-    texts = {name: _texts(rows, name, lists) for name in _TEXTS}
-    arrays = {name: list(map(_array, lists[name])) for name in _NUMBERS if name in lists}
-    for place, row in enumerate(rows):
-        numbers = {name: values[place] for name, values in arrays.items()}
-        own = {name: texts[name][place] for name in _TEXTS}
-        by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **own}))
+    ids = frame["texts_id"].to_list() if "texts_id" in frame.columns else range(len(frame))
+    keys = list(zip(frame["suite"].to_list(), ids, strict=True))
+    columns = {
+        "place": range(len(frame)),
+        **{name: frame[name].to_list() for name in _READ if name in frame.columns},
+        **{name: list(map(_array, lists[name])) for name in _NUMBERS if name in lists},
+        **{name: _texts(keys, name, lists) for name in _TEXTS},
+    }
+    by_suite: dict[str, list[PairStatistics]] = {}
+    for row in zip(*columns.values(), strict=True):
+        pair = PairStatistics(dict(zip(columns, row, strict=True)))
+        by_suite.setdefault(pair.row["suite"], []).append(pair)
     yield from by_suite.items()
 
 
-def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series | None]:
+def _texts(keys: Sequence[tuple[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series | None]:
     """Return a list of texts of each row: its own, or that of another row of its suite with the same id."""
-    keys = [(row["suite"], row.get("texts_id", place)) for place, row in enumerate(rows)]
-    stored = enumerate(lists[name].is_not_null().to_list() if name in lists else ())
-    known = {keys[place]: lists[name][place] for place, is_known in stored if is_known}
+    stored = lists[name].is_not_null().arg_true().to_list() if name in lists else ()
+    known = {keys[place]: lists[name][place] for place in stored}
     return [known.get(key) for key in keys]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_pipeline.statistics.case_arrays import Array, array_sums, relative_weights
 from eval_pipeline.statistics.clusters import CaseSums, effective_number
@@ -14,8 +13,7 @@ from eval_pipeline.statistics.summaries import mean
 _COUNTED = ("planned", "graded", "answers", "passed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseTotals:
+class CaseTotals(NamedTuple):
     """`planned`, `graded`, `answers` and `passed` are numbers of plans and answers of `cases` cases.
 
     `rates` and `scores` are the sums of the means of graded cases. `passed_shares` is the sum over cases of what
@@ -38,17 +36,19 @@ class CaseTotals:
 
 def stored_totals(sums: Mapping[str, Any]) -> CaseTotals:
     """Return the totals that were stored with a pair: of cases that count the same, each its own cluster."""
-    rates, scores = (
-        CaseSums(
-            cases=sums["graded_cases"], clusters=sums["graded_cases"], total=sums[f"{name}s"],
-            squares=sums[f"{name}_squares"], products=sums[f"{name}s"], sizes=float(sums["graded_cases"]),
-            inverse_counts=sums["inverse_counts"],
-        )
-        for name in ("rate", "score")
-    )  # fmt: skip
+    rates, scores = _plain_sums(sums, "rates", "rate_squares"), _plain_sums(sums, "scores", "score_squares")
     return CaseTotals(
-        cases=sums["cases"], **{name: sums[name] for name in _COUNTED}, pass_rate=rates.mean, mean_score=scores.mean,
-        rates=rates, scores=scores, passed_shares=sums["passed_shares"], open_shares=sums["open_shares"],
+        cases=sums["cases"], planned=sums["planned"], graded=sums["graded"], answers=sums["answers"],
+        passed=sums["passed"], pass_rate=rates.mean, mean_score=scores.mean, rates=rates, scores=scores,
+        passed_shares=sums["passed_shares"], open_shares=sums["open_shares"],
+    )  # fmt: skip
+
+
+def _plain_sums(sums: Mapping[str, Any], total: str, squares: str) -> CaseSums:
+    cases = sums["graded_cases"]
+    return CaseSums(
+        cases=cases, clusters=cases, total=sums[total], squares=sums[squares], products=sums[total],
+        sizes=float(cases), inverse_counts=sums["inverse_counts"],
     )  # fmt: skip
 
 

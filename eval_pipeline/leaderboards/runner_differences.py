@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from eval_pipeline.statistics.outcome_sums import OutcomeSums
 from eval_pipeline.statistics.pair_sums import PairSums
@@ -19,6 +20,7 @@ DIFFERENCE_COLUMNS: dict[str, Any] = {
     "clusters": pl.Int64, "ups": pl.Int64, "downs": pl.Int64, "total": pl.Float64, "squares": pl.Float64,
     "products": pl.Float64, "sizes": pl.Float64, "step": pl.Float64, "changes": pl.List(pl.Float64),
 }  # fmt: skip
+Places = NDArray[np.intp]
 _RUNNERS = ("runner", "other_runner")
 _SUMS = [each.name for each in fields(PairSums)]
 
@@ -28,13 +30,15 @@ class DifferenceColumns:
     """Differences of suites, collected column by column: a hundred suites of 20 runners have 19,000 rows."""
 
     _parts: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in DIFFERENCE_COLUMNS})
+    _texts: dict[str, int] = field(default_factory=dict)
 
     def add_sums(
         self, suite: str, runners: Sequence[str], cases: int, sums: Sequence[tuple[int, int, PairSums]]
     ) -> None:
         """Add the differences of a suite between runners at these places."""
         columns = {name: [getattr(each, name) for *_, each in sums] for name in _SUMS}
-        self._add(suite, runners, cases, [place for place, *_ in sums], [place for _, place, _ in sums], columns)
+        first, second = (np.array([each[side] for each in sums], dtype=np.intp) for side in (0, 1))
+        self._add(suite, runners, cases, (first, second), columns)
 
     def add_outcomes(self, suite: str, runners: Sequence[str], cases: int, sums: OutcomeSums) -> None:
         """Add the differences of a suite whose cases passed or failed: every difference is 0, 1 or -1."""
@@ -44,27 +48,38 @@ class DifferenceColumns:
             "squares": changed, "products": total, "sizes": sums.shared, "step": np.ones(len(total)),
             "changes": [None] * len(total),
         }  # fmt: skip
-        self._add(suite, runners, cases, sums.first.tolist(), sums.second.tolist(), columns)
+        self._add(suite, runners, cases, (sums.first, sums.second), columns)
 
     def _add(
-        self,
-        suite: str,
-        runners: Sequence[str],
-        cases: int,
-        first: list[int],
-        second: list[int],
-        columns: dict[str, Any],
+        self, suite: str, runners: Sequence[str], cases: int, places: tuple[Places, Places], columns: Mapping[str, Any]
     ) -> None:
-        names = ([runners[place] for place in places] for places in (first, second))
-        count = len(first)
-        added_columns = {"suite": [suite] * count, **dict(zip(_RUNNERS, names, strict=True)), "cases": [cases] * count}
-        for name, values in {**added_columns, **columns}.items():
-            self._parts[name] += values if isinstance(values, list) else values.tolist()
+        numbers = np.array([self._number(runner) for runner in runners], dtype=np.intp)
+        sides = {name: numbers[side] for name, side in zip(_RUNNERS, places, strict=True)}
+        every = {"suite": self._number(suite), "cases": cases}
+        of_suite = {name: np.full(len(places[0]), value) for name, value in every.items()}
+        for name, values in {**of_suite, **sides, **columns}.items():
+            self._parts[name].append(values)
+
+    def _number(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
 
     @property
     def frame(self) -> pl.DataFrame:
         """The rows, in the order in which they were added."""
-        return pl.DataFrame(self._parts, schema=DIFFERENCE_COLUMNS, strict=False)
+        texts = pl.Series(list(self._texts), dtype=pl.String)
+        return pl.DataFrame(
+            [self._column(name, type_, texts) for name, type_ in DIFFERENCE_COLUMNS.items()], schema=DIFFERENCE_COLUMNS
+        )
+
+    def _column(self, name: str, type_: Any, texts: pl.Series) -> pl.Series:
+        parts = self._parts[name]
+        if type_ == pl.List(pl.Float64):
+            return pl.Series(name, [each for part in parts for each in part], dtype=type_)
+        if type_ == pl.String:
+            return texts.gather(np.concatenate([np.empty(0, dtype=np.intp), *parts])).alias(name)
+        dtype = np.float64 if type_ == pl.Float64 else np.int64  # None becomes NaN, which no sum is
+        values = np.concatenate([np.empty(0, dtype=dtype), *(np.asarray(part, dtype=dtype) for part in parts)])
+        return pl.Series(name, values, nan_to_null=True)
 
 
 def overall_sums(
@@ -81,5 +96,6 @@ def overall_sums(
     weights = sum(sizes.values()) / len(sizes) / chosen["cases"].to_numpy()
     first, second = (chosen[name].cast(number).to_physical().to_numpy().astype(np.intp) for name in _RUNNERS)
     groups = first * (2 * len(runners) - first - 1) // 2 + second - first - 1  # places among combinations, in order
-    sums = added({name: chosen[name].to_list() for name in _SUMS}, groups, len(pairs), weights)
+    parts = {name: chosen[name].to_list() if name in ("step", "changes") else chosen[name].to_numpy() for name in _SUMS}
+    sums = added(parts, groups, len(pairs), weights)
     return [(*pair, sums[place]) for place, pair in enumerate(pairs)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from eval_pipeline.leaderboards.boards import (
     COVERAGE_FLOOR,
     OVERALL,
     Listed,
-    PairStatistics,
     common_suites,
     list_suite,
     missing_suites,
@@ -29,7 +29,7 @@ from eval_pipeline.leaderboards.case_totals import CaseTotals
 from eval_pipeline.leaderboards.runner_differences import DifferenceColumns, overall_sums
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.statistics.clusters import rate_interval, score_interval
-from eval_pipeline.statistics.outcome_sums import Bits, outcome_ranks, outcome_sums
+from eval_pipeline.statistics.outcome_sums import Bits, OutcomeSums, outcome_ranks, outcome_sums
 from eval_pipeline.statistics.pair_sums import Array, pair_sums
 from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.summaries import mean
@@ -38,9 +38,9 @@ _ROUNDING = 9
 _UNKNOWN = (None, None)
 _COUNTED = ("planned", "graded", "answers", "passed")
 _COPIED = (
-    "suite", "runner", "suite_revision", "runner_revision", "panel_revision", "cases_revision", "statistics_id",
-    "sweep_id", "errored", "expected_failed", "unexpected_passed", "latency_p50_ms", "latency_p95_ms", "input_tokens",
-    "output_tokens", "cost_usd", "cost_known", "grading_cost_usd", "oldest_answer_at", "newest_answer_at", "incomplete",
+    "suite_revision", "runner_revision", "panel_revision", "cases_revision", "statistics_id", "sweep_id",
+    "expected_failed", "unexpected_passed", "latency_p50_ms", "latency_p95_ms", "input_tokens", "output_tokens",
+    "cost_usd", "cost_known", "grading_cost_usd", "oldest_answer_at", "newest_answer_at", "incomplete",
 )  # fmt: skip
 _SUMMED = (
     "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
@@ -59,8 +59,16 @@ STANDING_COLUMNS: dict[str, Any] = {
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
     "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64, "effective_cases": pl.Float64,
 }  # fmt: skip
+_READ_OF_SUITES = (
+    "suite", "runner", "rank", "sweep_id", "oldest_answer_at", "newest_answer_at", *_SUMMED, *_SUMMED_WHERE_KNOWN,
+    *(f"{name}{end}" for name in ("pass_rate", "mean_score") for end in ("", "_low", "_high")),
+    "pass_rate_worst", "pass_rate_best",
+)  # fmt: skip
+"""What an overall standing is made of."""
 Standing = dict[str, Any]
 _EMPTY: Standing = dict.fromkeys(STANDING_COLUMNS)
+_UNRANKED: Standing = dict.fromkeys(("rank", "rank_best", "rank_worst", "tied_with_best"))
+_COMPUTED = {"place": pl.Int64} | {name: type_ for name, type_ in STANDING_COLUMNS.items() if name not in _COPIED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,45 +91,77 @@ def rank(statistics: Iterable[pl.DataFrame], floor: float = COVERAGE_FLOOR) -> p
 
 def suite_boards(statistics: Iterable[pl.DataFrame], floor: float) -> SuiteBoards:
     """Return the board of each suite, ranked by paired tests on the cases of the board."""
-    standings: list[Standing] = []
+    standings = [pl.DataFrame(schema=STANDING_COLUMNS)]
     differences = DifferenceColumns()
     for frame in statistics:
-        for suite, pairs in pairs_of(frame):
-            standings += _suite_board(suite, pairs, floor, differences)
-    return SuiteBoards(pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row"), differences.frame)
+        rows = frame.sort("suite", "runner")
+        boards = [_Board.of(suite, list_suite(pairs, floor)) for suite, pairs in pairs_of(rows)]
+        _compare(boards, differences)
+        standings.append(_standings(boards, rows))
+    return SuiteBoards(pl.concat(standings), differences.frame)
 
 
-def _suite_board(
-    suite: str, pairs: Sequence[PairStatistics], floor: float, differences: DifferenceColumns
-) -> list[Standing]:
-    """Return the standings of one suite, and add the sums of differences of any two ranked runners."""
-    listed = list_suite(pairs, floor)
-    standings = {row.pair.runner: _standing(row) for row in listed}
-    ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
-    if ranked:
-        names = [row.pair.runner for row in ranked]
-        _rank([standings[name] for name in names], _compared(suite, names, ranked, differences))
-    return _in_order(standings.values())
+def _standings(boards: Iterable[_Board], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the standings of boards; what is not computed of a pair is copied from its row."""
+    standings = [standing for board in boards for standing in _in_order(board.standings)]
+    if not standings:
+        return pl.DataFrame(schema=STANDING_COLUMNS)
+    computed = pl.DataFrame(standings, schema=_COMPUTED, orient="row")
+    copied = rows.select(pl.col(name).cast(STANDING_COLUMNS[name]) for name in _COPIED)
+    return computed.hstack(copied[computed["place"]]).select(*STANDING_COLUMNS)
 
 
-def _compared(
-    suite: str, names: Sequence[str], ranked: Sequence[Listed], differences: DifferenceColumns
-) -> list[tuple[int, int]]:
-    """Return the best and worst rank that tests leave each runner, and add their differences."""
-    bits = [row.outcomes for row in ranked]
-    if all(each is not None for each in bits):
-        graded, passed = _outcomes([each for each in bits if each is not None], ranked[0].totals.cases)
-        outcomes = outcome_sums(graded, passed)
-        differences.add_outcomes(suite, names, graded.shape[1], outcomes)
-        return outcome_ranks(len(ranked), outcomes)
+@dataclass(frozen=True, slots=True)
+class _Board:
+    """The board of a suite: the `ranked` pairs with their standings in `compared`, and all `standings`."""
+
+    suite: str
+    ranked: Sequence[Listed]
+    compared: Sequence[Standing]
+    standings: Sequence[Standing]
+
+    @classmethod
+    def of(cls, suite: str, listed: Sequence[Listed]) -> _Board:
+        """Return the board of the listed pairs of a suite, not yet ranked."""
+        standings = [_standing(row) for row in listed]
+        known = [row.apart is None and own["pass_rate"] is not None for row, own in zip(listed, standings, strict=True)]
+        return cls(suite, list(compress(listed, known)), list(compress(standings, known)), standings)
+
+    @property
+    def runners(self) -> list[str]:
+        """The names of the ranked runners."""
+        return [row.pair.runner for row in self.ranked]
+
+
+def _compare(boards: Sequence[_Board], differences: DifferenceColumns) -> None:
+    """Rank the runners of each board by tests of any two, and add their differences."""
+    plain: list[tuple[_Board, OutcomeSums]] = []
+    for board in filter(lambda board: board.ranked, boards):
+        if (outcomes := _outcomes(board.ranked)) is None:
+            _rank(board.compared, _compared(board, differences))
+            continue
+        sums = outcome_sums(*outcomes)
+        differences.add_outcomes(board.suite, board.runners, board.ranked[0].totals.cases, sums)
+        plain.append((board, sums))
+    ranks = outcome_ranks([len(board.ranked) for board, _ in plain], [sums for _, sums in plain])
+    for (board, _), intervals in zip(plain, ranks, strict=True):
+        _rank(board.compared, intervals)
+
+
+def _compared(board: _Board, differences: DifferenceColumns) -> list[tuple[int, int]]:
+    """Return the best and worst rank that tests of rates by case leave each runner, and add their differences."""
+    ranked = board.ranked
     rates = np.array([_case_rates(row) for row in ranked], dtype=np.float64)
     sums = list(pair_sums(rates, ranked[0].clusters, ranked[0].weights))
-    differences.add_sums(suite, names, rates.shape[-1], sums)
+    differences.add_sums(board.suite, board.runners, rates.shape[-1], sums)
     return rank_intervals(len(ranked), tests_of_sums(sums))
 
 
-def _outcomes(bits: Sequence[bytes], cases: int) -> tuple[Bits, Bits]:
-    """Return for each runner and case whether it is graded, and whether it passed."""
+def _outcomes(ranked: Sequence[Listed]) -> tuple[Bits, Bits] | None:
+    """Return for each runner and case whether it is graded, and whether it passed; None where bits do not tell all."""
+    bits, cases = [each for row in ranked if (each := row.outcomes) is not None], ranked[0].totals.cases
+    if len(bits) < len(ranked):
+        return None
     packed = np.frombuffer(b"".join(bits), dtype=np.uint8).reshape(len(bits), -1)
     both = np.unpackbits(packed, axis=1)[:, -2 * cases :].astype(bool)
     return both[:, :cases], both[:, cases:]
@@ -138,13 +178,15 @@ def _case_rates(listed: Listed) -> Array:
 def _standing(listed: Listed) -> Standing:
     pair, totals = listed.pair, listed.totals
     counts = {name: getattr(totals, name) for name in _COUNTED}
-    if pair.complete:  # then what is not graded is an error
-        counts["errored"] = counts["planned"] - counts["graded"]
+    errored = counts["planned"] - counts["graded"] if pair.complete else pair.row["errored"]
     counts["planned"] += int(pair.row["broken"])
     return {
-        **_EMPTY,
-        **{name: pair.row[name] for name in _COPIED},
+        "place": pair.row["place"],
+        "suite": pair.suite,
+        "runner": pair.runner,
+        **_UNRANKED,
         **counts,
+        "errored": errored,
         **_rates(totals, pair.row["broken"]),
         "failed": counts["graded"] - counts["passed"],
         "coverage": counts["graded"] / counts["planned"] if counts["planned"] else None,
@@ -198,14 +240,14 @@ def _key(standing: Standing) -> tuple[float, float]:
     return -round(standing["pass_rate"], _ROUNDING), -round(-1.0 if score is None else score, _ROUNDING)
 
 
-def _in_order(standings: Any) -> list[Standing]:
+def _in_order(standings: Iterable[Standing]) -> list[Standing]:
     return sorted(standings, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["runner"]))
 
 
 def with_overall(boards: SuiteBoards) -> pl.DataFrame:
     """Return the standings of suites, then one per runner over the suites that all compared runners are ranked on,
     equally weighted; the others apart."""
-    by_runner = _by_runner(boards.standings)
+    by_runner = _by_runner(boards.standings.select(_READ_OF_SUITES))
     ranked = _ranked_suites(by_runner)
     suites, runners = common_suites(ranked)
     rows = {runner: _overall_standing(own, set(suites)) for runner, own in by_runner.items()}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
+from typing import NamedTuple
 
 from eval_pipeline.statistics.intervals import Z95, Interval, wilson_at
 from eval_pipeline.statistics.student import t_quantile
@@ -20,8 +20,7 @@ _PRIOR = 1 / 16
 _POISSON_LOW = (0.0, 0.05129329438755058, 0.3553615106986621, 0.8176914475850093)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseSums:
+class CaseSums(NamedTuple):
     """Sufficient statistics of the means of cases, each in [0, 1]. Sums of disjoint clusters add up field by field.
 
     With S the sum of the case means of a cluster and m its number of cases, over all clusters: `squares` is the sum

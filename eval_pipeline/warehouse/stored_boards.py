@@ -20,23 +20,23 @@ from eval_pipeline.leaderboards.standings import STANDING_COLUMNS
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CHOSEN = """
-    WITH stored AS (
+    WITH removed AS (
+        SELECT r.suite, r.runner FROM retired_pairs r JOIN (
+            SELECT suite, runner, max(finished_at) AS finished_at FROM sweep_pairs GROUP BY suite, runner) n
+            ON n.suite = r.suite AND n.runner = r.runner
+        WHERE r.retired_at >= n.finished_at),
+    stored AS (
         SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, s.complete, s.missing, s.plans,
-               s.case_count, s.suite_revision, s.texts_id, s.counts_id,
-               s.clustered, s.totals IS NOT NULL AS summed,
+               s.case_count, s.suite_revision, s.texts_id, s.counts_id, s.clustered, s.totals IS NOT NULL AS summed,
                row_number() OVER (PARTITION BY c.suite, c.runner ORDER BY c.finished_at DESC, c.sweep_id DESC) AS age
         FROM sweep_pairs c JOIN pair_statistics s USING (statistics_id)
-        SEMI JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner),
-    newest AS (SELECT suite, runner, missing, plans FROM stored WHERE age = 1 AND NOT complete),
-    chosen AS (
-        SELECT * FROM stored
-        QUALIFY row_number() OVER (PARTITION BY suite, runner ORDER BY complete DESC, age) = 1)
-    SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, c.complete, c.case_count, c.suite_revision,
-           c.texts_id, c.counts_id, c.clustered, c.summed,
-           CASE WHEN c.complete THEN n.plans - n.missing END AS later_carried_out,
-           CASE WHEN c.complete THEN n.plans END AS later_plans
-    FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
-    ORDER BY c.suite, c.runner"""
+        ANTI JOIN removed r ON r.suite = c.suite AND r.runner = c.runner)
+    SELECT * FROM stored
+    WHERE age = 1 OR complete AND (suite, runner) IN (
+        SELECT (suite, runner) FROM stored WHERE age = 1 AND NOT complete)"""
+"""Of each pair of `current_pairs` (which takes longer) the newest counts, whose `age` is 1; where something is missing
+in these, also all older counts in which nothing is."""
+_PAIR = ("suite", "runner")
 _TEXTS = ("cases", "clusters", "decision_keys")
 _NUMBERS = {
     "planned": "INTEGER", "graded": "INTEGER", "answers": "INTEGER", "passed": "INTEGER",
@@ -55,7 +55,9 @@ _ARRAYS = f"SELECT statistics_id, {{0}}::{{1}}[] AS numbers FROM pair_statistics
 _NONE: Mapping[str, Any] = {"statistics_id": (), "numbers": ()}
 _CASES_AT_ONCE = 2_000_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
-_NEWEST = "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
+_NEWEST = """
+    SELECT * FROM leaderboards
+    WHERE board_id = (SELECT max(board_id) FROM leaderboards) AND list_contains($1::VARCHAR[], board_key)"""
 _DIFFERENCES = f"SELECT * FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key)"
 _SUMS = (
     f"SELECT suite, count(*) AS sums FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key) GROUP BY suite"
@@ -67,7 +69,13 @@ _OF_NOW = ("statistics_id", "sweep_id")
 def chosen_pairs(warehouse: Warehouse) -> pl.DataFrame:
     """Return the pairs that boards are made of, sorted by suite and runner: each by its newest sweep that left nothing
     to carry out, else by its newest. `later_carried_out` of `later_plans` are what an unfinished later one reached."""
-    return warehouse.frame(_CHOSEN)
+    stored = warehouse.frame(_CHOSEN).sort(*_PAIR, ~pl.col("complete"), "age")
+    unfinished = stored.filter(pl.col("age") == 1, ~pl.col("complete")).select(
+        *_PAIR, later_carried_out=pl.col("plans") - pl.col("missing"), later_plans="plans"
+    )
+    chosen = stored.unique(_PAIR, keep="first", maintain_order=True).drop("age", "missing", "plans")
+    later = chosen.filter("complete").join(unfinished, on=_PAIR).select("statistics_id", *unfinished.columns[2:])
+    return chosen.join(later, on="statistics_id", how="left", maintain_order="left")
 
 
 def board_keys(chosen: pl.DataFrame, *rules: Any) -> dict[str, str]:
@@ -155,7 +163,10 @@ class StoredBoard:
 
 def stored_board(warehouse: Warehouse, chosen: pl.DataFrame, keys: Mapping[str, str]) -> StoredBoard:
     """Return what the newest board has of suites with these keys; a suite without all of its sums is left out."""
-    newest, sums = warehouse.frame(_NEWEST), warehouse.frame(_SUMS, _lists(keys))
+    newest = warehouse.frame(_NEWEST, [[*keys.values(), overall_key(keys)]])
+    if newest.is_empty():
+        return StoredBoard(pl.DataFrame(schema=STANDING_COLUMNS), pl.DataFrame(schema=STANDING_COLUMNS))
+    sums = warehouse.frame(_SUMS, _lists(keys))
     key = pl.col("suite").replace_strict(keys, default=None, return_dtype=pl.String)
     standings = newest.filter(pl.col("scope") == "suite", pl.col("board_key") == key)
     ranked = standings.group_by("suite").agg(pl.col("rank").is_not_null().sum().cast(pl.Int64).alias("n"))
@@ -170,6 +181,8 @@ def stored_board(warehouse: Warehouse, chosen: pl.DataFrame, keys: Mapping[str, 
 
 def stored_differences(warehouse: Warehouse, keys: Mapping[str, str]) -> pl.DataFrame:
     """Return the sums of differences between runners on the boards of suites with these keys."""
+    if not keys:
+        return pl.DataFrame(schema=DIFFERENCE_COLUMNS)
     return _typed(warehouse.frame(_DIFFERENCES, _lists(keys)), DIFFERENCE_COLUMNS)
 
 

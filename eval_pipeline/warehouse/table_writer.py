@@ -257,6 +257,4 @@ def _equals(where: Mapping[str, Any]) -> str:
 def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any], path: Path) -> None:
     """Write the answer to a query as Parquet: this needs no pyarrow (40 MB of memory), and without pyarrow DuckDB 2.0
     prints leak warnings at exit after an in-memory transfer."""
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}", list(values))
-    connection.execute(f"COPY answer TO {sql_text(str(path))} (FORMAT parquet)")
-    connection.execute("DROP TABLE answer")
+    connection.execute(f"COPY ({query}) TO {sql_text(str(path))} (FORMAT parquet)", list(values))

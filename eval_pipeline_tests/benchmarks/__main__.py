@@ -25,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline_tests.benchmarks.agents import measure_sessions
+from eval_pipeline_tests.benchmarks.boards import measure_boards
 from eval_pipeline_tests.benchmarks.checks import measure_checks
 from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.fleet import measure_fleet
@@ -38,6 +39,7 @@ from eval_pipeline_tests.benchmarks.warehouse import measure_warehouse
 from eval_pipeline_tests.benchmarks.wire import measure_wire
 from eval_pipeline_tests.benchmarks.workers import measure_workers
 
+SCORES: dict[str, int] = {}
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
 
 
@@ -237,6 +239,11 @@ def warehouse(quick: bool) -> None:
     measure_warehouse(timed, RUN[0], quick)
 
 
+def boards(quick: bool) -> None:
+    """Boards of 1 M and 10 M scores: every suite new, nothing changed, one pair changed."""
+    measure_boards(RUN[0], quick, SCORES.get("scores"))
+
+
 def pages(quick: bool) -> None:
     """The page of `view` beside 100,000 executions (--quick: 10,000): time, bytes, and what Chromium takes."""
     measure_pages(sys.executable, quick)
@@ -274,6 +281,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "outputs": outputs,
     "sessions": sessions,
     "warehouse": warehouse,
+    "boards": boards,
     "pages": pages,
     "scoring": measure_scoring,
     "functions": measure_functions,
@@ -292,8 +300,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--only", choices=list(MEASURES), action="append", help="only this measure (repeatable)")
     parser.add_argument("--quick", action="store_true", help="smaller runs: for a first look, not for quoting")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with another checkout, to compare")
+    parser.add_argument("--scores", type=int, help="the number of scores of `boards`, instead of 1 M and 10 M")
     given = parser.parse_args(arguments)
     RUN[0] = given.python
+    SCORES.update({} if given.scores is None else {"scores": given.scores})
     for name in given.only or MEASURES:
         print(f"— {name}", flush=True)
         MEASURES[name](given.quick)

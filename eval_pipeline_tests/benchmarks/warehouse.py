@@ -1,4 +1,4 @@
-"""What a large warehouse costs: the board, lookups of a pair, publishing, an export, and an unchanged run beside it.
+"""What a large warehouse costs: lookups of a pair, publishing, an export, and an unchanged run beside it.
 
 Rows are generated through the real schema (`generated_rows`). Every figure is of a process of its own: CPU seconds and
 peak memory.
@@ -16,34 +16,20 @@ from typing import Protocol
 from eval_pipeline_tests.benchmarks.generated_rows import SIZES, Size
 
 _QUICK = Size(suites=4, runners=10, cases=250)
-_PART = '''
+_PART = """
 import sys, time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy  # noqa: F401 - its import is not part of a board
 
-from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import failure_counts, pairs_with_answers_before
 from eval_pipeline.warehouse.stored_pairs import stored_executions
 
 PAIRS = [PairKey("bulk-0001", "runner-001")]
-ONE_CHANGED = """UPDATE pair_statistics SET counts_id = uuid()::VARCHAR
-    WHERE suite = 'bulk-0001' AND runner = 'runner-001'"""
-
-
-def change_one(warehouse):
-    with warehouse.transaction() as connection:
-        connection.execute(ONE_CHANGED)
-    SweepStore(warehouse).update_leaderboards()
-
-
 PARTS = {
-    "board, every suite new": lambda warehouse: SweepStore(warehouse).update_leaderboards(),
-    "board, unchanged": lambda warehouse: SweepStore(warehouse).update_leaderboards(),
-    "board, one pair changed": change_one,
     "answers of a pair before a sweep": lambda warehouse: pairs_with_answers_before(warehouse, "9", PAIRS),
     "what is stored of a pair": lambda warehouse: stored_executions(warehouse, PAIRS),
     "failures of a pair": lambda warehouse: failure_counts(warehouse, PAIRS, 5),
@@ -55,9 +41,9 @@ warehouse.frame("SELECT 1")
 begun = time.process_time()
 PARTS[sys.argv[1]](warehouse)
 print(time.process_time() - begun)
-'''
+"""
 PARTS = (
-    "board, every suite new", "board, unchanged", "board, one pair changed", "what is stored of a pair",
+    "what is stored of a pair",
     "failures of a pair", "answers of a pair before a sweep", "publish", "publish, nothing written",
 )  # fmt: skip
 TIMES = 5
@@ -77,12 +63,12 @@ Timed = Callable[[list[str], Path], Cost]
 
 
 def measure_warehouse(timed: Timed, python: str, quick: bool) -> None:
-    """A board, lookups, publishing, an export and an unchanged run, beside 1 M generated scores (--quick: 20,000)."""
+    """Lookups, publishing, an export and an unchanged run, beside 1 M generated scores (--quick: 20,000)."""
     size = _QUICK if quick else SIZES["1M"]
     command = [python, "-m", "eval_pipeline_tests.benchmarks.command"]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        filling = [python, "-m", "eval_pipeline_tests.benchmarks.generated_rows", "data"]
+        filling = [python, "-m", "eval_pipeline_tests.benchmarks.generated_rows", "all", "data"]
         timed([*filling, *map(str, (size.suites, size.runners, size.cases))], root)  # a child begins with our own peak
         idle = [python, "-c", _PART, "publish, nothing written", str(root / "data")]
         timed(idle, root)  # the first time everything is published

@@ -91,7 +91,24 @@ def test_sides_that_passed_or_failed_are_compared_by_their_bits_as_by_their_rate
     assert sums.second.tolist() == [second for _, second, _ in pairs]
     counts = zip(sums.shared.tolist(), sums.ups.tolist(), sums.downs.tolist(), strict=True)
     assert list(counts) == [(each.shared, each.ups, each.downs) for *_, each in pairs]
-    assert outcome_ranks(len(sides), sums) == rank_intervals(len(sides), pair_tests(sides))
+    expected = rank_intervals(len(sides), pair_tests(sides))
+    assert outcome_ranks([len(sides)], [sums]) == [expected]
+
+
+def test_boards_of_passed_or_failed_cases_are_ranked_together_as_each_by_itself() -> None:
+    random = np.random.default_rng(7)
+    rates = [(0.5, 0.55, 0.6), (0.1, 0.5, 0.52, 0.9), (0.4, 0.43), (0.3,), (0.2, 0.25, 0.3, 0.35, 0.4)]
+    boards = [(random.random((len(each), cases)) < np.array(each)[:, None], random.random((len(each), cases)) < graded)
+              for each in rates for cases, graded in ((0, 1), (30, 0.9), (400, 1), (400, 0.01))]  # fmt: skip
+    sides = [np.where(graded, passed, np.nan).tolist() for passed, graded in boards]
+
+    ranks = outcome_ranks(
+        [len(graded) for _, graded in boards], [outcome_sums(graded, passed & graded) for passed, graded in boards]
+    )
+
+    known = [[[None if value != value else value for value in side] for side in board] for board in sides]
+    assert ranks == [rank_intervals(len(board), pair_tests(board)) for board in known]
+    assert sum(worst > best for board in ranks for best, worst in board) > 10 < sum(map(len, ranks))
 
 
 def test_sign_tests_of_many_signs_are_those_by_whole_numbers() -> None:
