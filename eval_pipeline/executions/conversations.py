@@ -50,6 +50,8 @@ _LOG = logging.getLogger(__name__)
 SCRIPT = "script"
 FAILED_TURN = "failed-turn"
 AGENT = "agent"
+_NOTHING = RawExecution(format=FORMAT, payload={"turns": []})
+"""What a target brought back that was not called, or did not answer."""
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 
 
@@ -298,7 +300,7 @@ def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float
 
 def _unspoken(speech: Mapping[str, Any]) -> Exchange:
     """Return the turn of a speaker that said nothing usable: the target was not called for it."""
-    return Exchange(messages=(), raw=RawExecution(format=FORMAT, payload={"turns": []}), failed=True, speech=speech)
+    return Exchange(messages=(), raw=_NOTHING, failed=True, speech=speech)
 
 
 def _of_speech(said: Speech, *names: str) -> list[float | None]:
@@ -336,11 +338,9 @@ def _ends(raw: RawExecution) -> bool:
 def _failed(failure: TargetFailure, said: Speech, talk: Talk, elapsed_ms: float) -> TargetFailure:
     """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn."""
     turns = [*talk.so_far]
-    if failure.raw is not None:
-        last = Exchange(
-            messages=said.messages, raw=failure.raw, elapsed_ms=elapsed_ms, failed=True, speech=said.made_by
-        )
-        turns.append(last)
+    if failure.raw is not None or said.made_by is not None:  # a simulator's line is paid for, answered or not
+        raw = failure.raw if failure.raw is not None else _NOTHING
+        turns.append(Exchange(messages=said.messages, raw=raw, elapsed_ms=elapsed_ms, failed=True, speech=said.made_by))
     failure.raw = talk.marked(together(turns))
     return failure
 

@@ -168,3 +168,5 @@ def test_a_bad_day_is_an_error_of_its_own_class_and_what_was_spent_before_it_is_
     assert "Traceback" not in str(errors)
     origins = {found for (found,) in project.ask("SELECT DISTINCT origin FROM failure_classes")}
     assert origins == origin
+    lines = project.ask("SELECT count(*) FROM conversation_turns WHERE simulator IS NOT NULL")
+    assert side == "user" or lines == [(len(days),)]  # answered or not, a line is paid for
