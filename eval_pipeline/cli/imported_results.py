@@ -31,19 +31,23 @@ _HEADER = """\
 # {count} of {system}, which runners replay: nothing is executed anew, scoring is free.
 # The scores that {system} gave are evaluators below ('recorded-score'); add others beside them.
 """
+_ANSWERED = {"name": "answered", "type": "regex", "value": r"\S"}
+"""What scores a task whose log has no score, and names none: a case without evaluators would ask a grader."""
 _VERDICT, _WHOLE = "pass", "score"
 """The recorded scores, where there are such, of whether a case passed at all, and of how well as a whole."""
 
 
 @dataclass(slots=True)
 class ResultTask:
-    """One task: its cases by id, and the answers of each runner."""
+    """One task: its cases by id, and the answers of each runner. `scorers` are the scores that its logs name, which no
+    sample may have: all failed."""
 
     name: str
     cases: dict[str, dict[str, Any]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     runners: dict[str, str] = field(default_factory=dict)
     scores: dict[str, list[float | None]] = field(default_factory=dict)
+    scorers: dict[str, None] = field(default_factory=dict)
     repetitions: int = 1
 
 
@@ -97,6 +101,7 @@ def _add(result: ResultImport, sample: RecordedSample, file: Path, suite: str | 
         return
     task.runners.setdefault(sample.runner, f"{slug(sample.runner)}-recorded")
     task.repetitions = max(task.repetitions, sample.repetition)
+    task.scorers |= dict.fromkeys(sample.scorers)
     for score in sample.scores:
         task.scores.setdefault(score.name, []).append(score.value)
     task.rows.append(_row(sample, name))
@@ -160,7 +165,7 @@ class ResultFiles:
             execution["repeat"] = task.repetitions
         if _VERDICT in task.scores:
             execution["threshold"] = 0
-        scores = list(_evaluators(task))
+        scores = list(_evaluators(task) if task.scores else _evaluators_without_scores(task))
         document = {
             "name": task.name,
             "description": f"Results of {self.system}, imported",
@@ -200,12 +205,22 @@ def _evaluators(task: ResultTask) -> Iterator[dict[str, Any]]:
         yield evaluator
 
 
+def _evaluators_without_scores(task: ResultTask) -> Iterator[dict[str, Any]]:
+    """Yield the evaluators of a task of which no sample has a score: those that its logs name, else one that asks for
+    an answer."""
+    named = [{"name": slug(name), "type": "recorded-score", "score": name} for name in task.scorers]
+    yield from named or [_ANSWERED]
+
+
 def _is_share(values: Sequence[float | None]) -> bool:
     return all(value is not None and 0 <= value <= 1 for value in values)
 
 
 def _other_scores(task: ResultTask) -> Iterator[str]:
     """Yield why recorded scores have no evaluator: what their numbers mean is known to people only."""
+    if not task.scores:
+        named = f"; the log names {', '.join(task.scorers)}" if task.scorers else ", and the log names none"
+        yield f"{task.name}: no answer has a score{named}"
     for name, values in task.scores.items():
         if not _is_share(values):
             cure = "score it by recorded-score with range or labels"

@@ -22,7 +22,8 @@ class RecordedSample:
 
     `suite` is the task, `runner` the system as its log names it. `input` is a text or a list of messages with `role`
     and `content`; `expected_output` is a text or a list of texts. `repetition` counts from 1. `report` is what is known
-    of the session, with a `RecordedScoreEvent` for each score.
+    of the session, with a `RecordedScoreEvent` for each score. `scorers` are the scores that its log sets for every
+    sample, as far as it names them: one that failed has none.
     """
 
     suite: str
@@ -33,6 +34,7 @@ class RecordedSample:
     report: SessionReport
     expected_output: str | Sequence[str] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    scorers: tuple[str, ...] = ()
 
     @property
     def scores(self) -> tuple[RecordedScoreEvent, ...]:

@@ -36,11 +36,12 @@ class InspectLogs:
             task, model = about.get("task"), about.get("model")
             if not isinstance(task, str) or not isinstance(model, str):
                 raise InputError(f"{show_path(path)} is no log of inspect: it names no task and model")
+            scorers = tuple(str(scorer["name"]) for scorer in mappings(about.get("scorers")) if "name" in scorer)
             for sample in samples:
-                yield _sample(_with_attachments(sample), task, model)
+                yield _sample(_with_attachments(sample), task, model, scorers)
 
 
-def _sample(sample: JsonMap, task: str, model: str) -> RecordedSample:
+def _sample(sample: JsonMap, task: str, model: str, scorers: tuple[str, ...]) -> RecordedSample:
     choices = sample.get("choices")
     target = sample.get("target")
     return RecordedSample(
@@ -52,6 +53,7 @@ def _sample(sample: JsonMap, task: str, model: str) -> RecordedSample:
         expected_output=target if isinstance(target, list) else target or None,
         metadata={**mapping(sample.get("metadata")), **({"choices": choices} if choices else {})},
         report=_report(sample, model),
+        scorers=scorers,
     )
 
 

@@ -287,6 +287,25 @@ def test_a_limit_of_inspect_has_the_class_of_its_kind(tmp_path: Path, limit: str
     assert read.report.failure_class == failure
 
 
+@pytest.mark.parametrize(("scorers", "evaluator"), [([{"name": "match"}], "match"), (None, "answered")], ids=str)
+def test_a_log_in_which_every_sample_failed_is_ranked_as_errors(
+    cli_project: CliProject, scorers: object, evaluator: str
+) -> None:
+    samples = [
+        {"id": id_, "epoch": 1, "input": "?", "target": "2", "error": {"message": "no connection"}} for id_ in (1, 2)
+    ]
+    log = {"eval": {"task": "sums", "model": "m", "scorers": scorers}, "samples": samples}
+    cli_project.write("log.json", json.dumps(log))
+
+    made, run = cli_project("import", "inspect", "log.json"), cli_project("run", "--json")
+
+    assert "sums: no answer has a score" in made.err
+    assert (made.code, run.code) == (0, 3)
+    assert cli_project.ask("SELECT graded, planned FROM leaderboard") == [(0, 2)]
+    assert cli_project.ask("SELECT DISTINCT failure_class FROM current_verdicts") == [("target-error",)]
+    assert f"name: {evaluator}\n" in (cli_project.root / "suites" / "sums.yaml").read_text()
+
+
 def test_a_score_that_is_no_share_needs_a_range(cli_project: CliProject) -> None:
     folder = cli_project.root / "logs"
     folder.mkdir()
