@@ -38,6 +38,8 @@ class HiddenTexts:
 
     def hidden(self, content: bytes) -> bytes:
         """Return JSON with the hidden texts replaced."""
+        if not self._instead:
+            return content
         for text, instead in self._instead.items():
             if text in content:
                 content = content.replace(text, instead)

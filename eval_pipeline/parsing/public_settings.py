@@ -39,6 +39,9 @@ _ASSIGNED = re.compile(
 )
 
 
+_MAYBE_ASSIGNED = re.compile(r"[=:]|--?\w")
+
+
 @dataclass(slots=True)
 class _Search:
     """A walk through settings: what it found so far."""
@@ -71,8 +74,9 @@ class _Search:
 
     def text(self, text: str) -> str:
         """Return a text without the secrets of addresses and assignments in it."""
-        text = _ADDRESS.sub(lambda match: self._address(match[0]), text)
-        return _ASSIGNED.sub(self._assigned, text) if re.search(r"[=:]|--?\w", text) else text
+        if "://" in text:
+            text = _ADDRESS.sub(lambda match: self._address(match[0]), text)
+        return _ASSIGNED.sub(self._assigned, text) if _MAYBE_ASSIGNED.search(text) else text
 
     def _below(self, name: str, within: str | None) -> str | None:
         if within is not None or not name:

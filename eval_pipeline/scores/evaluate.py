@@ -247,6 +247,10 @@ class EvaluatorSet:
         """Return whether a case's evaluators need nothing but their specs: no files, no graders, no programs."""
         return all(self._decided_by(spec) is not None for spec in case.evaluators)
 
+    def requires_client(self, case: Case) -> bool:
+        """Return whether any evaluator of a case needs a grader client."""
+        return not self.is_decided_by_specs(case) and any(bound.requires_client for bound in self.of(case))
+
     def _key(self, spec: EvaluatorSpec, case: Case) -> str:
         class_ = self._decided_by(spec)
         return spec_key(spec, class_, case, _NO_CONTENT) if class_ is not None else self._bind(spec, case).key

@@ -314,4 +314,4 @@ def _has_scores(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
 
 def is_ungraded(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     """Return whether a grader or a program gave no score last time. It is called again; the target is not."""
-    return stored.failure_class == NOT_GRADED.id and any(bound.requires_client for bound in rules.evaluators.of(case))
+    return stored.failure_class == NOT_GRADED.id and rules.evaluators.requires_client(case)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.executions.planning import pair_cases, plan_pair
+from eval_pipeline.executions.planning import plan_pair
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.reports.normalize import prices_key
 from eval_pipeline.scores.evaluate import EVALUATORS, is_decided_by_spec
 from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.decisions import pair_rules
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
@@ -28,11 +29,21 @@ class InputVersions:
     options: SweepOptions
     graders: Graders
 
-    @cached_property
+    @property
     def plans(self) -> str:
         """The version of what the runner is and is given: it changes when any plan of the pair does."""
-        keys = hashlib.sha256()
+        return self._both[0]
+
+    @property
+    def evaluators(self) -> str:
+        """The version of what answers are scored with: it changes when any verdict would be decided otherwise."""
+        return self._both[1]
+
+    @cached_property
+    def _both(self) -> tuple[str, str]:
+        """The versions of plans and of evaluators, from one walk through the cases: reading packed ones takes time."""
         pair = self.pair
+        keys, scored = hashlib.sha256(), _ScoringDigest(pair, self.options, self.graders)
         planned = plan_pair(
             pair.ready.suite,
             pair.runner,
@@ -44,19 +55,9 @@ class InputVersions:
         )
         for plan in planned:
             keys.update(plan.key.encode())
-        return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}"
-
-    @cached_property
-    def evaluators(self) -> str:
-        """The version of what answers are scored with: it changes when any verdict would be decided otherwise."""
-        digest = hashlib.sha256(canonical_json(prices_key(self.pair.runner.prices)))
-        rules = pair_rules(self.pair, self.options, self.graders)
-        try:
-            for case in pair_cases(self.pair.ready.suite, self.pair.runner, any_runner=True):
-                digest.update(canonical_json([case.id, rules.decision_key_of(case), case.tags]))
-        except InputError:  # an evaluator without a usable grader: the run reports it
-            return self.pair.ready.data_version
-        return digest.hexdigest()[:32]
+            if plan.repetition == 1:
+                scored.add(plan.case)
+        return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}", scored.version
 
     @cached_property
     def token(self) -> str:
@@ -80,3 +81,27 @@ class InputVersions:
     def by_asset(self) -> Mapping[str, str]:
         """Return the versions by the name of the input."""
         return {"plans": self.plans, "evaluators": self.evaluators}
+
+
+class _ScoringDigest:
+    """What the verdicts of cases are decided by."""
+
+    def __init__(self, pair: Pair, options: SweepOptions, graders: Graders) -> None:
+        self._pair = pair
+        self._rules = pair_rules(pair, options, graders)
+        self._digest = hashlib.sha256(canonical_json(prices_key(pair.runner.prices)))
+        self._is_usable = True
+
+    def add(self, case: Case) -> None:
+        """Add a case."""
+        if not self._is_usable:
+            return
+        try:
+            self._digest.update(canonical_json([case.id, self._rules.decision_key_of(case), case.tags]))
+        except InputError:  # an evaluator without a usable grader: the run reports it
+            self._is_usable = False
+
+    @property
+    def version(self) -> str:
+        """The version of the cases so far; that of the suite where an evaluator is not usable."""
+        return self._digest.hexdigest()[:32] if self._is_usable else self._pair.ready.data_version

@@ -101,7 +101,7 @@ class PairScorer:
 
     def requires_client(self, case: Case) -> bool:
         """Return whether any evaluator of a case needs a grader client."""
-        return any(bound.requires_client for bound in self._rules.evaluators.of(case))
+        return self._rules.evaluators.requires_client(case)
 
     async def score(self, item: ScoringInput) -> tuple[Status, Spending]:
         """Decide and store the verdict; return its status and what graders cost."""

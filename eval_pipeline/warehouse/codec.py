@@ -43,17 +43,23 @@ def _source_of(table: Table, name: str, sources: Sequence[type]) -> int:
     raise TypeError(f"{table.name}: no source of '{name}'")
 
 
-def _compiled(name: str, positional: Sequence[str], keywords: Sequence[str], values: Mapping[str, str]) -> Encode:
+def _compiled(
+    name: str,
+    positional: Sequence[str],
+    keywords: Sequence[str],
+    values: Mapping[str, str],
+    known: Mapping[str, Any] | None = None,
+) -> Encode:
     """Return a function of these parameters that returns a dict of these expressions.
 
     Compiled, as named tuples are: it is called for every event of every session, and takes half the time of a loop
-    over columns. Only names of declared columns get in.
+    over columns. Only names of columns get in, quoted. `known` are the functions that the expressions call.
     """
     if improper := [column for column in values if not column.isidentifier()]:
         raise TypeError(f"not names of columns: {improper}")
     parameters = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
     row = ", ".join(f"{column!r}: {value}" for column, value in values.items())
-    function: Encode = eval(f"lambda {parameters}: {{{row}}}", {"__builtins__": {}})
+    function: Encode = eval(f"lambda {parameters}: {{{row}}}", {"__builtins__": {}, **(known or {})})
     function.__qualname__ = name  # errors about arguments show it
     return function
 
@@ -65,14 +71,15 @@ def utc(value: datetime | str) -> datetime | None:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {
-    "JSON": orjson.loads,
-    "TIMESTAMPTZ": utc,
-    "VARCHAR[]": tuple,
-    "INTEGER[]": tuple,
-    "DOUBLE[]": tuple,
+_CONVERTERS: Mapping[str, str] = {
+    "JSON": "loads",
+    "TIMESTAMPTZ": "utc",
+    "VARCHAR[]": "tuple",
+    "INTEGER[]": "tuple",
+    "DOUBLE[]": "tuple",
 }
 """How a value that the database returns becomes Python, by type of the column; other types need nothing."""
+_CONVERSIONS: Mapping[str, Any] = {"loads": orjson.loads, "utc": utc, "tuple": tuple}
 
 
 def decoder(names: Sequence[str], *tables: Table) -> Callable[[Sequence[Any]], Row]:
@@ -82,17 +89,18 @@ def decoder(names: Sequence[str], *tables: Table) -> Callable[[Sequence[Any]], R
     as UTC, lists as tuples. NULL is None. Declared columns of the first table that the query lacks are None.
     """
     types = {column.name: column.type for table in reversed(tables) for column in table.columns}
-    converted = [(name, _DECODERS[types[name]]) for name in names if types.get(name) in _DECODERS]
-    absent = {name: None for table in tables[:1] for name in table.column_names if name not in names}
+    absent = [name for table in tables[:1] for name in table.column_names if name not in names]
+    return _decoder(tuple(absent), tuple((name, _CONVERTERS.get(types.get(name, ""))) for name in names))
 
-    def decode(values: Sequence[Any]) -> Row:
-        row = dict(zip(names, values, strict=True))
-        for name, convert in converted:
-            if row[name] is not None:
-                row[name] = convert(row[name])
-        return {**absent, **row} if absent else row
 
-    return decode
+@lru_cache
+def _decoder(absent: tuple[str, ...], read: tuple[tuple[str, str | None], ...]) -> Callable[[Sequence[Any]], Row]:
+    """Return the function from a row of these columns, each with the name of its conversion, to a dict."""
+    values = dict.fromkeys(absent, "None")
+    for place, (name, convert) in enumerate(read):
+        value = f"row[{place}]"
+        values[name] = value if convert is None else f"None if {value} is None else {convert}({value})"
+    return _compiled("decode", ["row"], [], values, _CONVERSIONS)
 
 
 def value_of(cls: Callable[..., Value], row: Mapping[str, Any], **others: Any) -> Value:
@@ -100,17 +108,23 @@ def value_of(cls: Callable[..., Value], row: Mapping[str, Any], **others: Any) -
 
     NULL becomes the field's default where it has one.
     """
-    for name, has_default in _fields_in(cls, tuple(row), tuple(others)):
-        value = row[name]
-        if value is not None or not has_default:
-            others[name] = value
-    return cls(**others)
+    return _constructor(cls, tuple(row), tuple(others))(row, others)
 
 
 @lru_cache
-def _fields_in(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
-    """The fields of a class that are columns of a row: most rows of a table have the same columns."""
-    return tuple(field for field in _fields(cls) if field[0] in columns and field[0] not in others)
+def _constructor(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> Callable[[Row, Row], Any]:
+    """Return the function from a row with these columns, and other values of these names, to a value of a class;
+    compiled, as encoders are: most rows of a table have the same columns."""
+    defaults = {name: default for name, default in _fields(cls) if name in columns and name not in others}
+    given = [
+        f"{name}=row[{name!r}]" + (f" if row[{name!r}] is not None else {name}()" if default is not None else "")
+        for name, default in defaults.items()
+    ]
+    arguments = ", ".join([*given, "**others"])
+    build: Callable[[Row, Row], Any] = eval(
+        f"lambda row, others: cls({arguments})", {"__builtins__": {}, **defaults, "cls": cls}
+    )
+    return build
 
 
 def field_names(*classes: type) -> frozenset[str]:
@@ -119,12 +133,16 @@ def field_names(*classes: type) -> frozenset[str]:
 
 
 @lru_cache
-def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
-    """The fields of a dataclass or a named tuple, each with whether it has a default."""
+def _fields(cls: Any) -> tuple[tuple[str, Callable[[], Any] | None], ...]:
+    """The fields of a dataclass or a named tuple, each with what returns its default; None without one."""
     if issubclass(cls, tuple):
-        return tuple((name, name in cls._field_defaults) for name in cls._fields)
+        return tuple((name, _constant(cls._field_defaults.get(name, MISSING))) for name in cls._fields)
     return tuple(
-        (field.name, field.default is not MISSING or field.default_factory is not MISSING)
+        (field.name, _constant(field.default) if field.default_factory is MISSING else field.default_factory)
         for field in fields(cls)
         if field.init
     )
+
+
+def _constant(value: Any) -> Callable[[], Any] | None:
+    return None if value is MISSING else lambda: value
