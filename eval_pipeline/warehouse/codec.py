@@ -108,11 +108,12 @@ def value_of(cls: Callable[..., Value], row: Mapping[str, Any], **others: Any) -
 
     NULL becomes the field's default where it has one.
     """
-    return _constructor(cls, tuple(row), tuple(others))(row, others)
+    value: Value = _constructor(cls, tuple(row), tuple(others))(row, others)
+    return value
 
 
 @lru_cache
-def _constructor(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> Callable[[Row, Row], Any]:
+def _constructor(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> Callable[..., Any]:
     """Return the function from a row with these columns, and other values of these names, to a value of a class;
     compiled, as encoders are: most rows of a table have the same columns."""
     defaults = {name: default for name, default in _fields(cls) if name in columns and name not in others}
@@ -121,7 +122,7 @@ def _constructor(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) ->
         for name, default in defaults.items()
     ]
     arguments = ", ".join([*given, "**others"])
-    build: Callable[[Row, Row], Any] = eval(
+    build: Callable[..., Any] = eval(
         f"lambda row, others: cls({arguments})", {"__builtins__": {}, **defaults, "cls": cls}
     )
     return build
