@@ -12,10 +12,15 @@ runs plan in few transactions.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.dagster_files import SETTINGS_FILE
 
 HOST_VARIABLE = "EVAL_PIPELINE_UI_HOST"
 """The address that the UI listens on."""
@@ -24,6 +29,7 @@ ALLOWED_HOSTS_VARIABLE = "EVAL_PIPELINE_UI_ALLOWED_HOSTS"
 """Hosts that the user allows, separated by commas."""
 
 MODULE = "eval_pipeline.cli.dev_services"
+_WAITED = re.compile(r"Timed out waiting for gRPC server to start after (\d+)s")
 PROGRAMS = {"dagster_webserver": "webserver", "dagster._daemon": "daemon"}
 """What `dagster dev` starts as a module, by our name of it."""
 
@@ -34,7 +40,24 @@ def run_dagster(arguments: Sequence[str]) -> None:
     dev: Any = import_module("dagster._cli.dev")
     start = dev.open_ipc_subprocess
     dev.open_ipc_subprocess = lambda command, **options: start(guarded_command(command), **options)
-    dagster.cli(list(arguments), prog_name="dagster", auto_envvar_prefix="DAGSTER_CLI")
+    errors: Any = import_module("dagster._core.errors")
+    try:
+        dagster.cli(list(arguments), prog_name="dagster", auto_envvar_prefix="DAGSTER_CLI")
+    except errors.DagsterUserCodeProcessError as error:
+        sys.exit(startup_problem(str(error)))
+
+
+def startup_problem(text: str) -> str:
+    """Return why the code location of a project did not start, and what to do, from the text of Dagster's error."""
+    waited = _WAITED.search(text)
+    if waited is None:
+        return f"error: the code location of the project did not start: {text.splitlines()[0] if text else 'no reason'}"
+    settings = Path(os.environ.get("DAGSTER_HOME", "")) / SETTINGS_FILE
+    return (
+        f"error: the code location of the project did not answer within {waited[1]} s (a busy machine, or suites that "
+        "take long to load: eval-pipeline validate); start again, or give it more time in "
+        f"{show_path(settings)}: code_servers: {{local_startup_timeout: SECONDS}}"
+    )
 
 
 def guarded_command(command: Sequence[str]) -> list[str]:

@@ -32,6 +32,8 @@ concurrency:
 run_monitoring:
   enabled: true
   start_timeout_seconds: 1800  # Dagster stores an event for each asset of each pair before a run starts
+code_servers:
+  local_startup_timeout: 600  # seconds until the code location answers: Dagster's own 180 are short on a busy machine
 retention:
   schedule:
     purge_after_days: 90
@@ -41,9 +43,10 @@ retention:
       failure: 30
       success: 90
 """
-_OF_LATEST = CONFIG.replace(next(line for line in CONFIG.splitlines(True) if "start_timeout" in line), "")
-_OF_FIRST = _OF_LATEST.replace("nux:  # the invitation to Dagster's community\n  enabled: false\n", "")
-_WRITTEN_BEFORE = (_OF_FIRST, _OF_LATEST)
+_OF_THIRD = CONFIG.replace(CONFIG[CONFIG.index("code_servers") : CONFIG.index("retention")], "")
+_OF_SECOND = _OF_THIRD.replace(next(line for line in _OF_THIRD.splitlines(True) if "start_timeout" in line), "")
+_OF_FIRST = _OF_SECOND.replace("nux:  # the invitation to Dagster's community\n  enabled: false\n", "")
+_WRITTEN_BEFORE = (_OF_FIRST, _OF_SECOND, _OF_THIRD)
 """What earlier versions wrote; whatever else a file has is the user's."""
 SETTINGS_FILE = "dagster.yaml"
 

@@ -20,6 +20,7 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 
 from eval_pipeline.cli import address
+from eval_pipeline.cli.dev_services import startup_problem
 from eval_pipeline.cli.main import main
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.run import run_sweep
@@ -120,12 +121,19 @@ def test_other_settings_in_the_projects_folder_are_left_to_dagster(folder: Proje
 NUX = "nux:  # the invitation to Dagster's community\n  enabled: false\n"
 
 
-@pytest.mark.parametrize("removed", [(), ("start_timeout",), ("start_timeout", NUX)])
+SERVERS = CONFIG[CONFIG.index("code_servers:") : CONFIG.index("retention:")]
+
+
+@pytest.mark.parametrize("removed", [(), (SERVERS,), (SERVERS, "start_timeout"), (SERVERS, "start_timeout", NUX)])
 def test_homes_of_earlier_versions_get_what_newer_ones_have(tmp_path: Path, removed: tuple[str, ...]) -> None:
-    """No invitation to Dagster's community; time to store the events that a run of thousands of pairs begins with."""
+    """No invitation to Dagster's community; time for code locations, and for the events that a run begins with."""
     file = prepare_home(tmp_path) / "dagster.yaml"
-    before = "".join(line for line in CONFIG.splitlines(True) if not removed or removed[0] not in line)
-    file.write_text(before.replace(NUX, "") if NUX in removed else before)
+    before = "".join(
+        line for line in CONFIG.splitlines(True) if "start_timeout" not in removed or removed[1] not in line
+    )
+    for block in {SERVERS, NUX}.intersection(removed):
+        before = before.replace(block, "")
+    file.write_text(before)
 
     prepare_home(tmp_path)
 
@@ -133,6 +141,20 @@ def test_homes_of_earlier_versions_get_what_newer_ones_have(tmp_path: Path, remo
     assert not instance.nux_enabled
     assert not instance.telemetry_enabled
     assert instance.run_monitoring_start_timeout_seconds == 1800
+    assert instance.code_server_process_startup_timeout == 600
+
+
+def test_a_code_location_that_does_not_answer_in_time_is_told_without_a_stack_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    text = "Exception: Timed out waiting for gRPC server to start after 180s. To increase …\n\nStack Trace:"
+
+    problem = startup_problem(text)
+
+    assert "did not answer within 180 s" in problem
+    assert f"{tmp_path / 'dagster.yaml'}: code_servers: {{local_startup_timeout: SECONDS}}" in problem
+    assert startup_problem("Exception: it died\nStack Trace:").endswith("did not start: Exception: it died")
 
 
 def test_settings_that_a_user_changed_stay(tmp_path: Path) -> None:
