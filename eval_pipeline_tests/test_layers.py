@@ -270,6 +270,19 @@ def test_nothing_is_there_for_tests_alone() -> None:
     assert sorted(NAMES.keys() - used - packages) == []
 
 
+def test_commands_import_numpy_only_when_they_make_a_board() -> None:
+    """Its import takes 90 ms and 11 MB."""
+    at_once = {
+        name: {each for node in parsed(file).body if isinstance(node, ast.Import | ast.ImportFrom)
+               for each in imported(node)}
+        for name, file in NAMES.items()
+    }  # fmt: skip
+    graph = {name: imports & NAMES.keys() for name, imports in at_once.items()}
+    loaded = reached([f"eval_pipeline.cli.{command}" for command in ("run", "plan", "validate", "export")], graph)
+
+    assert {name for name in loaded if "numpy" in at_once[name]} == set()
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = import_graph()
     circles = {name for name, others in graph.items() if name in reached(others, graph)}

@@ -18,11 +18,6 @@ import polars as pl
 from eval_pipeline.leaderboards.case_totals import CaseTotals, stored_totals, totals_of
 from eval_pipeline.leaderboards.show import counted, percent
 
-OVERALL = "(all)"
-"""The suite of a standing over several suites."""
-COVERAGE_FLOOR = 0.9
-"""The least share of graded plans with which a runner is ranked, where the project sets none."""
-
 _NARROWED = 10
 """Of how many sets of suites of runners the overall board tries parts."""
 

@@ -11,15 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from eval_pipeline.leaderboards.board_columns import DIFFERENCE_COLUMNS
 from eval_pipeline.statistics.outcome_sums import OutcomeSums
 from eval_pipeline.statistics.pair_sums import PairSums
 from eval_pipeline.statistics.sums_over_suites import added
 
-DIFFERENCE_COLUMNS: dict[str, Any] = {
-    "suite": pl.String, "runner": pl.String, "other_runner": pl.String, "cases": pl.Int64, "shared": pl.Int64,
-    "clusters": pl.Int64, "ups": pl.Int64, "downs": pl.Int64, "total": pl.Float64, "squares": pl.Float64,
-    "products": pl.Float64, "sizes": pl.Float64, "step": pl.Float64, "changes": pl.List(pl.Float64),
-}  # fmt: skip
 Places = NDArray[np.intp]
 _RUNNERS = ("runner", "other_runner")
 _SUMS = [each.name for each in fields(PairSums)]

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from eval_pipeline.leaderboards.board_columns import COVERAGE_FLOOR, OVERALL, STANDING_COLUMNS
 from eval_pipeline.leaderboards.boards import (
-    COVERAGE_FLOOR,
-    OVERALL,
     Listed,
     common_suites,
     list_suite,
@@ -46,19 +45,6 @@ _SUMMED = (
     "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
 )  # fmt: skip
 _SUMMED_WHERE_KNOWN = ("input_tokens", "output_tokens", "cost_usd", "grading_cost_usd", "incomplete")
-STANDING_COLUMNS: dict[str, Any] = {
-    "scope": pl.String, "suite": pl.String, "runner": pl.String, "suite_revision": pl.String,
-    "runner_revision": pl.String, "suites": pl.Int64, "rank": pl.Int32, "tied_with_best": pl.Boolean,
-    "planned": pl.Int64, "graded": pl.Int64, "passed": pl.Int64, "failed": pl.Int64, "expected_failed": pl.Int64,
-    "unexpected_passed": pl.Int64, "errored": pl.Int64, "pass_rate": pl.Float64, "pass_rate_low": pl.Float64,
-    "pass_rate_high": pl.Float64, "pass_rate_worst": pl.Float64, "pass_rate_best": pl.Float64,
-    "mean_score": pl.Float64, "mean_score_low": pl.Float64, "mean_score_high": pl.Float64, "coverage": pl.Float64,
-    "latency_p50_ms": pl.Float64, "latency_p95_ms": pl.Float64, "input_tokens": pl.Int64, "output_tokens": pl.Int64,
-    "cost_usd": pl.Float64, "cost_known": pl.Int64, "sweep_id": pl.String, "oldest_answer_at": pl.Datetime,
-    "newest_answer_at": pl.Datetime, "panel_revision": pl.String, "cases_revision": pl.String,
-    "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
-    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64, "effective_cases": pl.Float64,
-}  # fmt: skip
 _READ_OF_SUITES = (
     "suite", "runner", "rank", "sweep_id", "oldest_answer_at", "newest_answer_at", *_SUMMED, *_SUMMED_WHERE_KNOWN,
     *(f"{name}{end}" for name in ("pass_rate", "mean_score") for end in ("", "_low", "_high")),

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from eval_pipeline.leaderboards.boards import OVERALL
+from eval_pipeline.leaderboards.board_columns import OVERALL
 from eval_pipeline.orchestration.versions import provenance
 from eval_pipeline.pages.links import page_url
 from eval_pipeline.sweeps.options import EVALUATE

@@ -10,7 +10,7 @@ import polars as pl
 
 from eval_pipeline import leaderboards, statistics
 from eval_pipeline.fingerprints import file_fingerprint, fingerprint
-from eval_pipeline.leaderboards.boards import OVERALL
+from eval_pipeline.leaderboards.board_columns import OVERALL
 from eval_pipeline.leaderboards.standings import SuiteBoards, of_sweeps, suite_boards, with_overall
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_boards import (

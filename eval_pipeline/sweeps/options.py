@@ -21,7 +21,7 @@ from eval_pipeline.executions.planning import ACTIVE, CaseFilter
 from eval_pipeline.executions.provider_limits import ProviderLimit
 from eval_pipeline.executions.sampling import CaseSample
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
-from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
+from eval_pipeline.leaderboards.board_columns import COVERAGE_FLOOR
 from eval_pipeline.suites.load import LOAD_LIMIT_S
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, STATUSES
 

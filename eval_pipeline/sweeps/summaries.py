@@ -12,7 +12,7 @@ import polars as pl
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import failure_class
-from eval_pipeline.leaderboards.boards import OVERALL
+from eval_pipeline.leaderboards.board_columns import OVERALL
 from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
     board_remarks,

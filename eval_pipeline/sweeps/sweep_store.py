@@ -15,7 +15,7 @@ import polars as pl
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.executions.session_folders import remove_abandoned
 from eval_pipeline.executions.started_programs import end_orphans, marked
-from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
+from eval_pipeline.leaderboards.board_columns import COVERAGE_FLOOR
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.stopping import StopRequest

@@ -27,6 +27,8 @@ from eval_pipeline.warehouse.tables import BY_NAME
 BATCH = 1_000
 _AT_ONCE = 4_000
 """Plans of the pairs that are read with one query."""
+_COUNTING_MB = 64
+"""What DuckDB takes while plans are counted: what it reads stays in memory, up to this limit."""
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 _MEMORY_MB = 96
 _PLAN_MB = 1 / 128
@@ -66,6 +68,7 @@ def read_records(connection: Connection, selection: Selection) -> Iterator[Resul
 def selected_groups(connection: Connection, selection: Selection, memory_mb: int = _MEMORY_MB) -> Iterator[Selection]:
     """Yield the selection a few pairs at a time, sorted. While it is read, DuckDB takes `memory_mb`, and what plans
     take beyond that."""
+    connection.execute(f"SET memory_limit = '{_COUNTING_MB}MB'")
     counts = _plans_by_pair(connection, selection)
     most = max((plans for *_, plans in counts), default=0)
     connection.execute(f"SET memory_limit = '{int(memory_mb + max(_AT_ONCE, most) * _PLAN_MB)}MB'")

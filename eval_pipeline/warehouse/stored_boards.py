@@ -15,8 +15,7 @@ from typing import Any
 import polars as pl
 
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.leaderboards.runner_differences import DIFFERENCE_COLUMNS
-from eval_pipeline.leaderboards.standings import STANDING_COLUMNS
+from eval_pipeline.leaderboards.board_columns import DIFFERENCE_COLUMNS, STANDING_COLUMNS
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CHOSEN = """

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval_pipeline.leaderboards.boards import OVERALL, common_suites
+from eval_pipeline.leaderboards.board_columns import OVERALL
+from eval_pipeline.leaderboards.boards import common_suites
 from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import AT, board, many, ranked, row_of, statistics, verdict
