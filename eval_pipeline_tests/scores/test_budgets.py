@@ -89,6 +89,8 @@ def test_each_token_limit_is_a_finding_of_its_own() -> None:
     ("fields", "message"),
     [
         pytest.param({"duration_ms": 1500.0}, "duration 1500 ms exceeds 10 ms", id="measured"),
+        pytest.param({"duration_ms": 77.123456}, "duration 77.1 ms exceeds 10 ms", id="rounded"),
+        pytest.param({"duration_ms": 10.00004}, "duration 10.00004 ms exceeds 10 ms", id="near"),
         pytest.param({}, "duration was not measured", id="not-measured"),
     ],
 )

@@ -94,10 +94,19 @@ class TokenUsage:
                 yield _within(amount, limit, f"{name} tokens", "", self.on_missing)
 
 
+def milliseconds(amount: float, limit: float) -> str:
+    """Return a duration as a reason shows it: in tenths, with more digits where it is so near a limit that only they
+    show on which side it is."""
+    sides = (round(amount, digits) for digits in range(1, 12))
+    shown = next((short for short in sides if (short > limit) is (amount > limit)), amount)
+    return f"{shown:.12g} ms"
+
+
 def _within(amount: float | None, limit: float, what: str, unit: str, on_missing: OnMissing) -> Outcome:
     if amount is None:
         return missing(on_missing, f"{what} was not measured")
-    compared = f"{what} {amount:.12g} {unit}".rstrip(), f"{limit:.12g} {unit}".rstrip()
+    shown = milliseconds(amount, limit) if unit == "ms" else f"{amount:.12g} {unit}"
+    compared = f"{what} {shown}".rstrip(), f"{limit:.12g} {unit}".rstrip()
     if amount <= limit:
         return Outcome(1.0, f"{compared[0]} is within {compared[1]}")
     return Outcome(0.0, f"{compared[0]} exceeds {compared[1]}")

@@ -15,7 +15,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, milliseconds
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
 
@@ -107,4 +107,5 @@ class ExecutionMetrics:
 
 def _within(what: str, amount: float, limit: float, unit: str) -> Finding:
     compared = "is within" if amount <= limit else "exceeds"
-    return Finding(" ".join(f"{what} {amount:.12g} {unit} {compared} {limit:.12g} {unit}".split()), amount <= limit)
+    shown = milliseconds(amount, limit) if unit == "ms" else f"{amount:.12g} {unit}"
+    return Finding(" ".join(f"{what} {shown} {compared} {limit:.12g} {unit}".split()), amount <= limit)

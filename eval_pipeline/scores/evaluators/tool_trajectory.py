@@ -17,7 +17,7 @@ from eval_pipeline.reports.model import ToolUse
 from eval_pipeline.reports.tool_kinds import ToolKind
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
-from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, milliseconds, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
 from eval_pipeline.suites.arguments import have_arguments
@@ -165,7 +165,7 @@ def _expected_call(number: int, item: ExpectedCall, uses: Sequence[ToolUse], *, 
     elif uses[0].duration_ms is not None:
         kept = uses[0].duration_ms <= limit
         compared = "is within" if kept else "exceeds"
-        yield Finding(f"{name}: duration {uses[0].duration_ms:.12g} ms {compared} {limit:.12g} ms", kept)
+        yield Finding(f"{name}: duration {milliseconds(uses[0].duration_ms, limit)} {compared} {limit:.12g} ms", kept)
 
 
 def _shown(use: ToolUse) -> str:
