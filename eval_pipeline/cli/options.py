@@ -279,7 +279,7 @@ def _runners_of(session: ProjectSession, names: Sequence[str], named: NamedSweep
 
 def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool) -> LaunchOptions:
     """Return the options of a launch from those of the command. Raises InputError, also for an unknown grader."""
-    given = {**options, "resume": session.store.interrupted_sweep() if resume else None}
+    given = {**options, "resume": session.store.interrupted_sweep(options.get("sweep")) if resume else None}
     launch = launch_options({_FIELDS.get(name, name): value for name, value in given.items()})
     if launch.grader is not None:
         select_runners(session.load_runners(), [launch.grader])

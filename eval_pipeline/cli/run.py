@@ -113,6 +113,8 @@ def run_command(
     neither --min-pass-rate nor the gate of --sweep is shown to hold; 130 interrupted (143 SIGTERM, 129 SIGHUP).
     """
     selection = select(**selected)
+    if selected["resume"] and selection.launch.resume is None:
+        echo(f"nothing to resume: the newest sweep{_of_name(selection.launch.sweep)} is finished", err=True)
     if require_go:
         _check_required(selection, min_pass_rate)
     with kept_open(selection.session.warehouse):
@@ -127,6 +129,10 @@ def run_command(
             reports=reports,
             is_whole=_is_whole(selection.session, selected),
         )
+
+
+def _of_name(name: str | None) -> str:
+    return "" if name is None else f" of {name}"
 
 
 def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:

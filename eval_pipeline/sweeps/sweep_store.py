@@ -177,9 +177,9 @@ class SweepStore:
         """Record how a sweep ended: finished or interrupted."""
         queries.end_sweep(self.warehouse, sweep_id, status, self.clock.now())
 
-    def interrupted_sweep(self) -> str | None:
-        """Return the newest sweep if it did not finish, else None."""
-        return queries.interrupted_sweep(self.warehouse)
+    def interrupted_sweep(self, name: str | None = None) -> str | None:
+        """Return the newest sweep, of this name where one is given, if it did not finish, else None."""
+        return queries.interrupted_sweep(self.warehouse, name)
 
     def update_leaderboards(self) -> pl.DataFrame:
         """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""

@@ -192,9 +192,11 @@ def abandon_refreshes(warehouse: Warehouse) -> None:
         connection.execute("UPDATE sweeps SET status = 'abandoned' WHERE status = 'interrupted' AND refresh = 'all'")
 
 
-def interrupted_sweep(warehouse: Warehouse) -> str | None:
-    """Return the id of the newest sweep if it did not finish, else None."""
-    frame = warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
+def interrupted_sweep(warehouse: Warehouse, name: str | None = None) -> str | None:
+    """Return the id of the newest sweep, of this name where one is given, if it did not finish, else None."""
+    frame = warehouse.frame(
+        "SELECT sweep_id, status FROM sweeps WHERE name = $1 OR $1 IS NULL ORDER BY sweep_id DESC LIMIT 1", [name]
+    )
     return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,8 @@ import pytest
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep_ends import gate_of_run
+from eval_pipeline.warehouse import queries
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 PROJECT = """\
@@ -52,6 +55,22 @@ def test_a_plan_of_a_sweep_has_its_pairs_and_its_options(project: CliProject) ->
 
     assert [(each["runner"], each["to_execute"]) for each in nightly] == [("greeter", 3)]
     assert sorted((each["runner"], each["planned"]) for each in smoke) == [("greeter", 1), ("parrot", 1)]
+
+
+def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    project.write("eval-pipeline.yaml", PROJECT)
+    project("run", "--sweep", "nightly", "--quiet")
+    (night,) = project.ask("SELECT sweep_id FROM sweeps")[0]
+    queries.end_sweep(DuckDBWarehouse(tmp_path / "data"), night, "interrupted", datetime.now(UTC))
+    project("run", "--sweep", "smoke", "--quiet")
+
+    again = project("run", "--sweep", "nightly", "--resume", "--json")
+    finished = project("run", "--sweep", "nightly", "--resume", "--json")
+
+    assert (again.counts["executed"], finished.counts["executed"]) == (0, 3)
+    assert "nothing to resume" not in again.err
+    assert "nothing to resume: the newest sweep of nightly is finished" in finished.err
 
 
 @pytest.mark.parametrize(
