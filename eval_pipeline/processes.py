@@ -58,8 +58,16 @@ def parse_mark(text: str) -> ProcessMark | None:
 
 def this_process() -> ProcessMark:
     """Return the mark of the calling process."""
-    pid = os.getpid()
+    return _mark_of(os.getpid())
+
+
+@cache
+def _mark_of(pid: int) -> ProcessMark:
+    """Return the mark of a process that cannot be another one meanwhile: the calling one."""
     return ProcessMark(host=_host(), boot=_boot(), namespace=_namespace(), pid=pid, start=process_start(pid) or "")
+
+
+os.register_at_fork(after_in_child=_mark_of.cache_clear)
 
 
 def process_start(pid: int) -> str | None:
