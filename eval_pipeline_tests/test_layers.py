@@ -271,7 +271,7 @@ def test_nothing_is_there_for_tests_alone() -> None:
 
 
 def test_commands_import_numpy_only_when_they_make_a_board() -> None:
-    """Its import takes 90 ms and 11 MB."""
+    """Its import takes 90 to 300 ms and 11 MB."""
     at_once = {
         name: {each for node in parsed(file).body if isinstance(node, ast.Import | ast.ImportFrom)
                for each in imported(node)}

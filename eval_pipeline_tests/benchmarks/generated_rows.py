@@ -131,19 +131,28 @@ def of_scores(scores: int) -> Size:
 SIZES = {"1M": of_scores(1_000_000), "10M": of_scores(10_000_000)}
 """By the number of scores."""
 _OF_BOARDS = frozenset({"suites", "sweep_pairs", "pair_statistics"})
+_SUITES_AT_ONCE = 25
+"""A transaction costs as much as several suites, and what it writes is in memory."""
 _ALL = frozenset({*_OF_PLAN, "evaluator_scores", "cases", *_OF_BOARDS})
 
 
 def fill_boards(warehouse: Filled, size: Size) -> Filled:
-    """Add what boards read of a sweep of this size to a warehouse, in one transaction; return the warehouse."""
-    with warehouse.transaction():
-        return fill_warehouse(warehouse, size, _OF_BOARDS)
+    """Add what boards read of a sweep of this size to a warehouse, many suites at once; return the warehouse."""
+    for start in range(0, size.suites, _SUITES_AT_ONCE):
+        with warehouse.transaction():
+            for suite in range(start, min(start + _SUITES_AT_ONCE, size.suites)):
+                _fill_suite(warehouse, suite, size, _OF_BOARDS)
+    return _with_sweep(warehouse)
 
 
-def fill_warehouse(warehouse: Filled, size: Size, tables: Collection[str] = _ALL) -> Filled:
+def fill_warehouse(warehouse: Filled, size: Size) -> Filled:
     """Add the rows of a sweep of this size to a warehouse, one transaction per suite; return the warehouse."""
     for suite in range(size.suites):
-        _fill_suite(warehouse, suite, size, tables)
+        _fill_suite(warehouse, suite, size, _ALL)
+    return _with_sweep(warehouse)
+
+
+def _with_sweep(warehouse: Filled) -> Filled:
     sweep = {
         "sweep_id": SWEEP, "started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T01:00:00Z",
         "status": "finished", "refresh": "missing", "selection": {},
