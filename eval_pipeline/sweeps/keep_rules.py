@@ -12,7 +12,10 @@ class Keep(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     sweeps: int | None = Field(
-        default=None, ge=1, description="Its newest so many runs, with their Dagster runs; those with current results"
+        default=None,
+        ge=1,
+        description="Its newest so many runs, with their Dagster runs; those with current results, and those whose cost"
+        " counts in the budget of the month",
     )
     artifacts_days: int | None = Field(
         default=None, ge=0, description="Raw output of its executions of so many days; rows and reports stay"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.sweeps.deletion import NO_FILES, FileCount, delete_artifacts, delete_stored
 from eval_pipeline.sweeps.keep_rules import Keep
+from eval_pipeline.sweeps.month_budgets import month_budget
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep_store import SweepStore
@@ -39,16 +40,21 @@ def forget_old(session: ProjectSession, name: str) -> Forgotten:
     if keep is None:
         return Forgotten()
     with session.store.exclusive(session.observer.waiting, session.stop):
-        deleted = _without_old_sweeps(session.store, name, keep)
+        deleted = _without_old_sweeps(session, name, keep)
         files = _without_old_artifacts(session.store, name, keep)
     return Forgotten(deleted.sweeps, deleted.dagster_runs, deleted.files + files)
 
 
-def _without_old_sweeps(store: SweepStore, name: str, keep: Keep) -> Forgotten:
-    old = expired_sweeps(store.warehouse, None, keep.sweeps, name) if keep.sweeps is not None else []
+def _without_old_sweeps(session: ProjectSession, name: str, keep: Keep) -> Forgotten:
+    """Delete old sweeps, but none whose cost counts in the budget of the present month: it would be spent again."""
+    if keep.sweeps is None:
+        return Forgotten()
+    budget = month_budget(session.project, session.warehouse, name)
+    counts = budget.by_sweep if budget is not None else {}
+    old = [id_ for id_ in expired_sweeps(session.warehouse, None, keep.sweeps, name) if id_ not in counts]
     if not old:
         return Forgotten()
-    rows, files = delete_stored(store, "sweep", old, dry_run=False)
+    rows, files = delete_stored(session.store, "sweep", old, dry_run=False)
     return Forgotten(rows.sweeps, rows.dagster_runs, files)
 
 

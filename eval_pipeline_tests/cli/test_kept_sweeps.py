@@ -13,7 +13,7 @@ PROJECT = """\
 suites: [suites]
 sweeps:
   nightly: {suites: [greetings], runners: [greeter], refresh: all, keep: {sweeps: 2, artifacts_days: 0}}
-  frugal: {suites: [greetings], runners: [greeter], refresh: all, month_budget_usd: 0.5}
+  frugal: {suites: [greetings], runners: [greeter], refresh: all, month_budget_usd: 0.5, keep: {sweeps: 1}}
   both: {suites: [greetings, more/*], refresh: all, gate: {min_coverage: 0.5}}
   lenient: {suites: [greetings, more/*], gate: {min_pass_rate: 0.01}}
 """
@@ -61,6 +61,8 @@ def test_runs_of_one_month_spend_no_more_than_its_budget_together(project: CliPr
 
     assert first.counts["executed"] == 3
     assert second.counts["executed"] == 2
+    third = project("run", "--sweep", "frugal", "--quiet", "--json")
+    assert third.counts["executed"] == 0, "what the first spent still counts, although only one run is to be kept"
     assert project.ask("SELECT DISTINCT error FROM current_verdicts v JOIN target_executions USING (execution_id)")
     assert "this month of sweep 'frugal' is spent (0.5 USD)" in second.out
     assert other.counts["executed"] == 3
