@@ -124,6 +124,14 @@ def _server_cpu(server: PostgresServer) -> float:
     """Return the CPU seconds that a server took, of its processes that ended too."""
     first = (server.folder / "data" / "postmaster.pid").read_text().split()[0]
     found = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True, check=False).stdout.split()
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in (first, *found)]
+    fields = [of for pid in (first, *found) if (of := _stat(pid))]
     ticks = sum(int(part) for process in fields for part in process[11:13])
     return (ticks + sum(map(int, fields[0][13:15]))) / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: str) -> list[str]:
+    """Return what the system knows of a process after its name; nothing of one that has just ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
