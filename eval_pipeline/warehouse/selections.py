@@ -23,13 +23,16 @@ _RECENT = {"latest": 0, "previous": 1}
 
 _STANDING = """
     SELECT c.suite, c.runner, c.suite_revision, c.runner_revision, c.statistics_id, NULL::INTEGER AS repetitions,
-           CASE WHEN c.sweep_id <> p.sweep_id THEN c.finished_at END AS until, c.finished_at AS held_since
+           CASE WHEN c.sweep_id <> p.sweep_id OR u.suite IS NOT NULL THEN c.finished_at END AS until,
+           c.finished_at AS held_since
     FROM sweep_pairs c JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner
+    LEFT JOIN (FROM unranked_pairs WHERE NOT finished) u ON u.suite = c.suite AND u.runner = c.runner
     LEFT JOIN pair_statistics s ON s.statistics_id = c.statistics_id
     QUALIFY row_number() OVER (
         PARTITION BY c.suite, c.runner
         ORDER BY coalesce(s.complete, false) DESC, c.finished_at DESC, c.sweep_id DESC) = 1"""
-"""The pairs of boards: each by its newest sweep that left nothing to carry out, else by its newest."""
+"""The pairs of boards: each by its newest sweep that left nothing to carry out, else by its newest. Verdicts of a sweep
+that is under way, or broke off while it stored a pair, are later than that."""
 _PAIRS = {
     "current": """
         SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMPTZ AS until, NULL::INTEGER AS repetitions,
