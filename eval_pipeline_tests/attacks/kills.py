@@ -69,8 +69,8 @@ POINTS = {
     "eval_pipeline.sweeps.sweep_store:SweepStore.end": ("before", "after"),
     "eval_pipeline.sweeps.sweep_store:SweepStore.update_leaderboards": ("before", "after"),
     "eval_pipeline.warehouse.duckdb_file:DuckDBWarehouse.ingest": ("before", "after"),
-    "eval_pipeline.warehouse.duckdb_file:_replace": ("before", "after"),
-    "eval_pipeline.warehouse.duckdb_file:_write_answer": ("before", "after"),
+    "eval_pipeline.warehouse.table_writer:_replace": ("before", "after"),
+    "eval_pipeline.warehouse.table_writer:_write_answer": ("before", "after"),
     "eval_pipeline.warehouse.duckdb_file:publish_copy": ("before", "after"),
     "eval_pipeline.warehouse.journal:Journal.append": ("before", "after"),
     "eval_pipeline.warehouse.journal:Journal.remove": ("before", "after"),
@@ -79,7 +79,7 @@ POINTS = {
     "eval_pipeline.warehouse.queries:clear_unranked": ("before", "after"),
 }
 """Functions at which a sweep is killed, before they do anything or after they did all."""
-MOST_CALLS = {"eval_pipeline.warehouse.journal:Journal.append": 30, "eval_pipeline.warehouse.duckdb_file:_replace": 5}
+MOST_CALLS = {"eval_pipeline.warehouse.journal:Journal.append": 30, "eval_pipeline.warehouse.table_writer:_replace": 5}
 """Functions that a sweep calls at least so often: the killed call is one of them, the first one of others."""
 PARTS = 8
 """A run has so many parts, each with a random moment of its own."""

@@ -120,7 +120,7 @@ def test_sums_of_two_sets_add_up() -> None:
 
     both = case_sums(*(left + right for left, right in zip(first, second, strict=True)))  # type: ignore[operator]
 
-    names = CaseSums.__slots__
+    names = CaseSums._fields
     assert [getattr(both, name) for name in names] == pytest.approx(
         [getattr(one, name) + getattr(other, name) for name in names]
     )

@@ -76,7 +76,7 @@ def test_arrays_and_lists_have_the_same_weighted_sums() -> None:
     sums = array_sums(np.array(values), np.array(counts), np.array([0, 0, 1, 2]), np.array(weights))
 
     same = case_sums(values, counts, ["a", "a", "b", "c"], weights)
-    names = CaseSums.__slots__
+    names = CaseSums._fields
     # the last digit depends on the order in which the machine adds
     assert [getattr(sums, name) for name in names] == pytest.approx([getattr(same, name) for name in names])
     assert effective_number(weights) == pytest.approx(36 / 10)
