@@ -114,7 +114,7 @@ def run_command(
     """
     selection = select(**selected)
     if selected["resume"] and selection.launch.resume is None:
-        echo(f"nothing to resume: the newest sweep{_of_name(selection.launch.sweep)} is finished", err=True)
+        echo(f"nothing to resume: no sweep{_of_name(selection.launch.sweep)} was interrupted last", err=True)
     if require_go:
         _check_required(selection, min_pass_rate)
     with kept_open(selection.session.warehouse):

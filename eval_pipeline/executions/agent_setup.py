@@ -49,9 +49,10 @@ def agent_setup(raw: RawExecution | None, runner: Runner, secrets: Sequence[str]
 
 
 def _has_no_tools(runner: Runner) -> bool:
-    """Return whether a runner has the tools that it declares and no others, and declares none."""
+    """Return whether a runner has the tools that it declares and no others, and declares none. What other fields of
+    a body offer is not known."""
     declares = getattr(ADAPTERS.find(runner.adapter), "declared_tools", None) is not None
-    return declares and "tools" not in runner.settings and "tools" not in mapping(runner.settings.get("body"))
+    return declares and "tools" not in runner.settings and not runner.settings.get("body")
 
 
 def _as_offered(tool: Any) -> Any:

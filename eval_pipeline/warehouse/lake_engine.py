@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from eval_pipeline.warehouse.lake_address import LakeAddress
 from eval_pipeline.warehouse.publishing import first_line
 from eval_pipeline.warehouse.scraps import scratch_path
 
+_LOG = logging.getLogger(__name__)
 LAKE = "lake"
 _SECRET_KEYS: Mapping[str, str] = {
     "AWS_ACCESS_KEY_ID": "KEY_ID",
@@ -28,6 +30,7 @@ _SECRET_KEYS: Mapping[str, str] = {
 _FEW_TRIES: Mapping[str, int] = {"http_timeout": 10, "http_retries": 1}
 """Settings of DuckDB, the first one in seconds."""
 _NO_FILE = ".none-"
+_DENIED = "HTTP 403"
 _EXPECTED_STORE = (
     "expected: a bucket that exists; its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its region in AWS_REGION;"
     " where it is not Amazon's, its address in AWS_ENDPOINT_URL"
@@ -69,6 +72,11 @@ def check_files(engine: Engine, address: LakeAddress) -> None:
     try:
         engine.execute(f"SELECT count(*) FROM glob({sql_text(f'{folder}/{_NO_FILE}*')})").fetchall()
     except duckdb.Error as error:
+        if _DENIED in str(error):  # keys that may read and write files need not be allowed to list them
+            _LOG.warning(
+                "whether the rows of the warehouse can be kept in %s is not known: %s", folder, first_line(error)
+            )
+            return
         raise WarehouseError(
             f"the rows of the warehouse cannot be kept in {folder}: {first_line(error)}\n{_EXPECTED_STORE}"
         ) from None

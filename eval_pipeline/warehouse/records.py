@@ -68,11 +68,11 @@ def read_records(connection: Connection, selection: Selection) -> Iterator[Resul
 def selected_groups(connection: Connection, selection: Selection, memory_mb: int = _MEMORY_MB) -> Iterator[Selection]:
     """Yield the selection a few pairs at a time, sorted. While it is read, DuckDB takes `memory_mb`, and what plans
     take beyond that."""
-    connection.execute(f"SET memory_limit = '{_COUNTING_MB}MB'")
-    counts = _plans_by_pair(connection, selection)
-    most = max((plans for *_, plans in counts), default=0)
-    connection.execute(f"SET memory_limit = '{int(memory_mb + max(_AT_ONCE, most) * _PLAN_MB)}MB'")
     try:
+        connection.execute(f"SET memory_limit = '{_COUNTING_MB}MB'")
+        counts = _plans_by_pair(connection, selection)
+        most = max((plans for *_, plans in counts), default=0)
+        connection.execute(f"SET memory_limit = '{int(memory_mb + max(_AT_ONCE, most) * _PLAN_MB)}MB'")
         for suite, runners in _groups(counts):
             yield replace(selection, suites=(suite,), runners=tuple(runners))
     finally:

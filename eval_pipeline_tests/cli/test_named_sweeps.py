@@ -70,7 +70,7 @@ def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Pa
 
     assert (again.counts["executed"], finished.counts["executed"]) == (0, 3)
     assert "nothing to resume" not in again.err
-    assert "nothing to resume: the newest sweep of nightly is finished" in finished.err
+    assert "nothing to resume: no sweep of nightly was interrupted last" in finished.err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,7 @@ def test_a_missing_bucket_is_an_error_before_anything_is_stored(
     assert SECRET not in said
 
 
-def test_a_store_that_does_not_answer_is_an_error_within_a_minute(
+def test_a_store_that_does_not_answer_is_an_error(
     server: PostgresServer, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -51,6 +53,39 @@ def test_a_store_that_does_not_answer_is_an_error_within_a_minute(
     said = refusal(new_lake(server, f"s3://{BUCKET}/lake"), tmp_path / "one")
 
     assert said.startswith(f"the rows of the warehouse cannot be kept in s3://{BUCKET}/lake: ")
+
+
+class _Denied(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_keys_that_may_not_list_files_are_only_reported(
+    server: PostgresServer,
+    store: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    denying = ThreadingHTTPServer(("127.0.0.1", 0), _Denied)
+    threading.Thread(target=denying.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{denying.server_port}")
+    opened = machine(new_lake(server, f"s3://{BUCKET}/lake"), tmp_path / "one")
+
+    opened.write("sweeps", [{"sweep_id": "1"}])
+
+    assert opened.frame("SELECT sweep_id FROM sweeps")["sweep_id"].to_list() == ["1"]
+    assert f"whether the rows of the warehouse can be kept in s3://{BUCKET}/lake is not known" in caplog.text
+    opened.close()
+    denying.shutdown()
+    denying.server_close()
 
 
 def test_a_machine_takes_the_place_of_the_rows_from_the_catalog(
