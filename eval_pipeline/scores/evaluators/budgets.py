@@ -95,10 +95,11 @@ class TokenUsage:
 
 
 def milliseconds(amount: float, limit: float) -> str:
-    """Return a duration as a reason shows it: in tenths, with more digits where it is so near a limit that only they
-    show on which side it is."""
+    """Return a duration as a reason shows it: in tenths, with more digits where it is so near a limit, or so short,
+    that only they show on which side it is, or that it took time at all."""
     sides = (round(amount, digits) for digits in range(1, 12))
-    shown = next((short for short in sides if (short > limit) is (amount > limit)), amount)
+    right = (short for short in sides if (short > limit) is (amount > limit) and bool(short) is bool(amount))
+    shown = next(right, amount)
     return f"{shown:.12g} ms"
 
 
