@@ -101,5 +101,6 @@ def test_tool_trajectory_has_them(session: Session, durations: Durations) -> Non
 
     texts = (finding.text for finding in scored.findings)
     shown = [match.groups() for text in texts if (match := re.search(r"\((\w+)\): duration (\S+) ms", text))]
-    assert [(tool, float(ms)) for tool, ms in shown] == [(tool, pytest.approx(ms, abs=0.05)) for tool, ms in durations]
+    near: list[Any] = [(tool, pytest.approx(ms, abs=0.05)) for tool, ms in durations]
+    assert [(tool, float(ms)) for tool, ms in shown] == near
     assert "0" not in [ms for _, ms in shown]
