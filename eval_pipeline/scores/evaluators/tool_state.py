@@ -38,7 +38,7 @@ class ToolState:
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("state", "mocks")
     expected: dict[str, Any] | None = None
     match: Literal["part", "whole"] = "part"
