@@ -28,6 +28,7 @@ from eval_pipeline.sweeps.deletion import (
     old_workspaces,
     stored_sizes,
 )
+from eval_pipeline.sweeps.month_budgets import counted_this_month
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.sweeps.retention import Age
 from eval_pipeline.sweeps.sweep_store import SweepStore
@@ -110,8 +111,9 @@ def delete_command(
     conversations that a killed process left, or runs that Dagster shows: dagster-runs. Without KIND, list what is
     stored; with --retention, delete what is old by the project file. Nothing is deleted without --yes.
 
-    With --older-than or --keep-last, sweeps need no names; those that hold current results stay. A sweep takes along
-    its boards and what no other sweep or board uses. Exit codes: 0; 2 for bad input.
+    With --older-than or --keep-last, sweeps need no names; those that hold current results stay, and those that count
+    in the month_budget_usd of a sweep. A sweep takes along its boards and what no other sweep or board uses. Exit
+    codes: 0; 2 for bad input.
     """
     opened = open_project(project, data)
     store = SweepStore(opened.open_warehouse())
@@ -143,7 +145,7 @@ def _delete(
 ) -> _Report:
     if kind in _OWNERS:
         owner = _OWNERS[kind]
-        return _delete_rows(project, store, owner, _chosen(store, owner, names, age), dry_run=dry_run)
+        return _delete_rows(project, store, owner, _chosen(project, store, owner, names, age), dry_run=dry_run)
     if names:
         raise InputError(f"{kind} have no names; narrow them down with --older-than or --keep-last")
     if kind in _OF_NO_SWEEP and age.keep_last is not None:
@@ -164,13 +166,17 @@ def _print(reports: Sequence[_Report], document: object) -> None:
         print_line(table_console(), "nothing is deleted yet: add --yes", style="yellow")
 
 
-def _chosen(store: SweepStore, owner: Owner, names: Sequence[str], age: Age) -> list[str]:
-    """Return the full names to delete. Raises InputError when nothing, or too much, is requested."""
+def _chosen(project: Project, store: SweepStore, owner: Owner, names: Sequence[str], age: Age) -> list[str]:
+    """Return the full names to delete; by age no sweep whose cost counts in the budget of the present month, which
+    would be spent again. Raises InputError when nothing, or too much, is requested."""
     limited = age.before is not None or age.keep_last is not None
     if limited and (owner != "sweep" or names):
         raise InputError("--older-than and --keep-last choose sweeps or files, without names")
     if limited:
-        return expired_sweeps(store.warehouse, age.before, age.keep_last) if store.warehouse.exists() else []
+        if not store.warehouse.exists():
+            return []
+        kept = counted_this_month(project, store.warehouse)
+        return [id_ for id_ in expired_sweeps(store.warehouse, age.before, age.keep_last) if id_ not in kept]
     if not names:
         more = ", --older-than or --keep-last" if owner == "sweep" else ""
         raise InputError(f"name {owner}s to delete{more}; eval-pipeline delete lists what is stored")
@@ -178,7 +184,8 @@ def _chosen(store: SweepStore, owner: Owner, names: Sequence[str], age: Age) -> 
 
 
 def _delete_rows(project: Project, store: SweepStore, owner: Owner, names: Sequence[str], *, dry_run: bool) -> _Report:
-    what = f"{owner} {_names(names)}" if names else "no sweep is old enough without holding current results"
+    nothing = "no sweep is old enough without holding current results or counting in the budget of this month"
+    what = f"{owner} {_names(names)}" if names else nothing
     if dry_run:
         rows, files = delete_stored(store, owner, names, dry_run=True)
         return _Report(

@@ -86,12 +86,8 @@ def project_options(command: Command) -> Command:
         callback=_name_warehouse,
         help="URL of the warehouse, for tables that are not in the data folder.",
     )(command)
-    option = click.option(
-        "--project",
-        type=click.Path(path_type=Path, exists=True),
-        help="Project file or its folder (default: found upward).",
-    )
-    return option(command)
+    where = click.Path(path_type=Path, exists=True)
+    return click.option("--project", type=where, help="Project file or its folder (default: found upward).")(command)
 
 
 def _name_warehouse(ctx: click.Context, parameter: click.Parameter, url: str | None) -> None:
@@ -229,7 +225,8 @@ def select_in(
 
     `options` are those of `LaunchOptions` by their keywords. Raises InputError and InputErrors.
     """
-    named, options = _over_named(session, options, narrowed=bool(suites or runners or runner_tags or cases or tags))
+    name, narrowed = options.get("sweep"), any((suites, runners, runner_tags, cases, tags))
+    named, options = _over_named(session, options, narrowed=narrowed)
     cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
     ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)
@@ -244,10 +241,9 @@ def select_in(
         _check_why_none(ready, chosen, case_filter)
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
-    distinct = {runner.address: runner for runner in used.values()}
     unusable = session.unusable(used)
     options |= {"tags": tags, "cases": cases, "any_runner": bool(runners)}
-    launch = _launch(session, options, resume=resume)
+    launch = _launch(session, options, resume=resume, name=name)
     resolved = launch.resolve(session.project.defaults)
     read = [*empty, *(each.suite for each in ready)]
     usable = [pair for pair in used if pair not in unusable]
@@ -256,7 +252,7 @@ def select_in(
     return Selection(
         session=session,
         suites=ready,
-        runners=list(distinct.values()),
+        runners=list({runner.address: runner for runner in used.values()}.values()),
         pairs=[pair for pair in usable if pair not in checked.errors],
         launch=launch,
         options=resolved,
@@ -277,9 +273,10 @@ def _runners_of(session: ProjectSession, names: Sequence[str], named: NamedSweep
     return [runner for runner in runners_in(project, sweep, known) if {runner.name, runner.stands_for} & varied]
 
 
-def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool) -> LaunchOptions:
+def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool, name: str | None) -> LaunchOptions:
     """Return the options of a launch from those of the command. Raises InputError, also for an unknown grader."""
-    given = {**options, "resume": session.store.interrupted_sweep(options.get("sweep")) if resume else None}
+    narrowed = not options.get("sweep")
+    given = {**options, "resume": session.store.interrupted_sweep(name, narrowed=narrowed) if resume else None}
     launch = launch_options({_FIELDS.get(name, name): value for name, value in given.items()})
     if launch.grader is not None:
         select_runners(session.load_runners(), [launch.grader])

@@ -114,7 +114,7 @@ def run_command(
     """
     selection = select(**selected)
     if selected["resume"] and selection.launch.resume is None:
-        echo(f"nothing to resume: no sweep{_of_name(selection.launch.sweep)} was interrupted last", err=True)
+        echo(f"nothing to resume: no sweep {_of_name(selected['sweep'])} was interrupted last", err=True)
     if require_go:
         _check_required(selection, min_pass_rate)
     with kept_open(selection.session.warehouse):
@@ -132,7 +132,7 @@ def run_command(
 
 
 def _of_name(name: str | None) -> str:
-    return "" if name is None else f" of {name}"
+    return "without a name" if name is None else f"of {name}"
 
 
 def _is_whole(session: ProjectSession, given: Mapping[str, Any]) -> bool:

@@ -64,6 +64,14 @@ def month_limit(project: Project, options: SweepOptions) -> float | None:
     return named_sweep(project, options.sweep).month_budget_usd if options.sweep is not None else None
 
 
+def counted_this_month(project: Project, warehouse: Warehouse) -> frozenset[str]:
+    """Return the ids of the sweeps whose cost counts in the budget of a present month."""
+    if not warehouse.exists():
+        return frozenset()
+    budgets = (month_budget(project, warehouse, name) for name in project.sweeps)
+    return frozenset(sweep_id for budget in budgets if budget is not None for sweep_id in budget.by_sweep)
+
+
 def month_budget(project: Project, warehouse: Warehouse, name: str) -> MonthBudget | None:
     """Return the budget of the month that a sweep is in, by its time zone; None where it has none."""
     sweep = named_sweep(project, name)

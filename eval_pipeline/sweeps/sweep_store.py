@@ -177,9 +177,10 @@ class SweepStore:
         """Record how a sweep ended: finished or interrupted."""
         queries.end_sweep(self.warehouse, sweep_id, status, self.clock.now())
 
-    def interrupted_sweep(self, name: str | None = None) -> str | None:
-        """Return the newest sweep, of this name where one is given, if it did not finish, else None."""
-        return queries.interrupted_sweep(self.warehouse, name)
+    def interrupted_sweep(self, name: str | None = None, *, narrowed: bool = False) -> str | None:
+        """Return the newest sweep of a name (None: of those without one) if it did not finish, else None; `narrowed`:
+        for a part of the named sweep, which is stored without the name."""
+        return queries.interrupted_sweep(self.warehouse, name, narrowed=narrowed)
 
     def update_leaderboards(self) -> pl.DataFrame:
         """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
+from eval_pipeline.warehouse.engines import TEMPORARY, WITHOUT_PROGRESS, sql_text
 from eval_pipeline.warehouse.scraps import scratch_path
 
 _USE = "USE results"
@@ -37,6 +37,7 @@ def attached(path: Path) -> AttachedConnection:
     """Return a connection that reads the file at this path as it is. Raises duckdb.Error for an unreadable one."""
     connection = duckdb.connect(config={TEMPORARY: str(scratch_path(path.parent, "results", ".duckdb"))})
     try:
+        connection.execute(WITHOUT_PROGRESS)
         connection.execute(f"ATTACH {sql_text(str(path))} AS results (READ_ONLY)")
         return AttachedConnection(connection)
     except duckdb.Error:

@@ -16,6 +16,7 @@ import duckdb
 
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.parsing.json_text import parse_row
+from eval_pipeline.warehouse.engines import WITHOUT_PROGRESS
 
 Find = Callable[[str], Sequence[Path]]
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv")
@@ -135,6 +136,7 @@ def _row(text: str) -> dict[str, object] | InputError:
 def open_rows(query: TableQuery) -> Iterator[TableRows]:
     """Yield the rows of a query. Raises InputError for one that cannot be answered."""
     with duckdb.connect(config=dict(_PRIVATE)) as connection:
+        connection.execute(WITHOUT_PROGRESS)
         if query.database is not None:
             _attach(connection, query.database)
         connection.execute(f"SET allowed_paths = {_list(query.files)}")

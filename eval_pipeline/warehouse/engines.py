@@ -22,7 +22,9 @@ IN_UTC = "SET GLOBAL TimeZone = 'UTC'; SET SESSION TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC. Without GLOBAL a further cursor has the
 zone of the machine; without SESSION one that has set a zone keeps it."""
 
-
+WITHOUT_PROGRESS = "SET enable_progress_bar = false"
+"""In a process whose program is no file (`python -c`), DuckDB prints the progress of long queries between the rows. It
+does so for the connection of an engine itself, not for further cursors."""
 TEMPORARY = "temp_directory"
 """The folder for what does not fit into memory. DuckDB's own choice is `.tmp` in the current folder."""
 

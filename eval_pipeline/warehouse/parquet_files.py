@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -24,18 +25,26 @@ _SCALARS: Mapping[str, Any] = {
 def write_frames(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
     """Write frames of one schema to a Parquet file and return their rows; one batch at a time is in memory.
 
-    What making a frame raises is raised, and an OSError of the file; a file that was begun is removed then.
+    What making a frame raises is raised, and an OSError of the file; an existing file stays as it was then.
     """
-    source, written = _Source(frames), False
+    source = _Source(frames)
+    if path.exists() and not path.is_file():  # a device or a pipe is written, not replaced
+        _sink(source, schema, path)
+        return source.count
+    path = path.resolve()  # a link keeps leading to the file
+    # In a folder of its own: Polars may make its file after it has failed, which nothing would remove any more
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as folder:
+        unfinished = Path(folder, path.name)
+        _sink(source, schema, unfinished)
+        unfinished.replace(path)
+    return source.count
+
+
+def _sink(source: _Source, schema: Mapping[str, Any], path: Path) -> None:
     try:
         register_io_source(source.batches, schema=pl.Schema(schema), is_pure=True).sink_parquet(path)
-        written = True
     except pl.exceptions.PolarsError as error:
         raise source.problem or error from None
-    finally:
-        if not written and path.is_file():
-            path.unlink()
-    return source.count
 
 
 class _Source:

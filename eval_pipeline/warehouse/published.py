@@ -55,7 +55,7 @@ def write_parquet(connection: Connection, query: str, path: Path) -> int:
     except duckdb.Error as error:
         raise _of_query(error) from None
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error}") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     except (pl.exceptions.PolarsError, TypeError, OverflowError) as error:
         raise InputError(f"SQL: a value does not fit into its column, CAST it to DOUBLE or VARCHAR: {error}") from None
 

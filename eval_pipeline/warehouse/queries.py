@@ -192,12 +192,20 @@ def abandon_refreshes(warehouse: Warehouse) -> None:
         connection.execute("UPDATE sweeps SET status = 'abandoned' WHERE status = 'interrupted' AND refresh = 'all'")
 
 
-def interrupted_sweep(warehouse: Warehouse, name: str | None = None) -> str | None:
-    """Return the id of the newest sweep, of this name where one is given, if it did not finish, else None."""
+def interrupted_sweep(warehouse: Warehouse, name: str | None = None, *, narrowed: bool = False) -> str | None:
+    """Return the id of the newest sweep of a name (None: of those without one) if it did not finish, else None.
+
+    A part of a named sweep is stored without its name: where one is asked for (`narrowed`), it may be of either kind.
+    """
     frame = warehouse.frame(
-        "SELECT sweep_id, status FROM sweeps WHERE name = $1 OR $1 IS NULL ORDER BY sweep_id DESC LIMIT 1", [name]
+        """SELECT max(newest) AS sweep_id FROM (
+               SELECT max(sweep_id) AS newest, arg_max(status, sweep_id) AS status FROM sweeps
+               WHERE name IS NOT DISTINCT FROM $1 OR ($2 AND name IS NULL) GROUP BY name)
+           WHERE status <> 'finished'""",
+        [name, narrowed],
     )
-    return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
+    sweep_id: str | None = frame["sweep_id"][0]
+    return sweep_id
 
 
 def failure_counts(warehouse: Warehouse, pairs: Sequence[PairKey], examples: int) -> pl.DataFrame:

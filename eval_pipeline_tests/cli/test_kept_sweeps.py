@@ -16,6 +16,7 @@ sweeps:
   frugal: {suites: [greetings], runners: [greeter], refresh: all, month_budget_usd: 0.5, keep: {sweeps: 1}}
   both: {suites: [greetings, more/*], refresh: all, gate: {min_coverage: 0.5}}
   lenient: {suites: [greetings, more/*], gate: {min_pass_rate: 0.01}}
+retention: {sweeps: {keep_last: 0}}
 """
 
 
@@ -63,6 +64,10 @@ def test_runs_of_one_month_spend_no_more_than_its_budget_together(project: CliPr
     assert second.counts["executed"] == 2
     third = project("run", "--sweep", "frugal", "--quiet", "--json")
     assert third.counts["executed"] == 0, "what the first spent still counts, although only one run is to be kept"
+    deleted = project("delete", "--retention", "--yes")
+    fourth = project("run", "--sweep", "frugal", "--quiet", "--json")
+    assert "deleted sweep" in deleted.out
+    assert fourth.counts["executed"] == 0, "nor is it deleted by age"
     assert project.ask("SELECT DISTINCT error FROM current_verdicts v JOIN target_executions USING (execution_id)")
     assert "this month of sweep 'frugal' is spent (0.5 USD)" in second.out
     assert other.counts["executed"] == 3

@@ -65,12 +65,28 @@ def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Pa
     queries.end_sweep(DuckDBWarehouse(tmp_path / "data"), night, "interrupted", datetime.now(UTC))
     project("run", "--sweep", "smoke", "--quiet")
 
+    part = project("run", "--sweep", "nightly", "--case", "bob", "--resume", "--json")
     again = project("run", "--sweep", "nightly", "--resume", "--json")
     finished = project("run", "--sweep", "nightly", "--resume", "--json")
 
-    assert (again.counts["executed"], finished.counts["executed"]) == (0, 3)
-    assert "nothing to resume" not in again.err
+    assert [answer.counts["executed"] for answer in (part, again, finished)] == [0, 0, 3]
+    assert "nothing to resume" not in part.err + again.err
     assert "nothing to resume: no sweep of nightly was interrupted last" in finished.err
+
+
+def test_a_part_of_a_sweep_and_a_sweep_without_a_name_leave_those_of_other_names_alone(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    project.write("eval-pipeline.yaml", PROJECT)
+    project("run", "--sweep", "nightly", "--quiet")
+    (night,) = project.ask("SELECT sweep_id FROM sweeps")[0]
+    queries.end_sweep(DuckDBWarehouse(tmp_path / "data"), night, "interrupted", datetime.now(UTC))
+    anew = ("--case", "bob", "--refresh", "all", "--resume", "--json")
+
+    part, unnamed = project("run", "--sweep", "smoke", *anew), project("run", "--runner", "greeter", *anew)
+
+    assert (part.counts["executed"], unnamed.counts["executed"]) == (2, 1)
+    assert "nothing to resume: no sweep of smoke was interrupted last" in part.err
+    assert "nothing to resume: no sweep without a name was interrupted last" in unnamed.err
 
 
 @pytest.mark.parametrize(

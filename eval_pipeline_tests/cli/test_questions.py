@@ -107,15 +107,18 @@ def test_parquet_has_the_types_of_the_query_over_several_batches(cli_project: Cl
         pytest.param("SELECT nothing", "SQL: ", id="unknown-column"),
     ],
 )
-def test_a_query_that_fails_leaves_no_parquet_file(
+def test_a_query_that_fails_leaves_no_parquet_file_and_an_earlier_one_as_it_was(
     cli_project: CliProject, tmp_path: Path, query: str, message: str
 ) -> None:
-    file = tmp_path / "rows.parquet"
+    folder = tmp_path / "written"
+    folder.mkdir()
+    (folder / "earlier.parquet").write_text("mine")
 
-    answer = cli_project("sql", query, "--parquet", str(file))
+    answers = [cli_project("sql", query, "--parquet", str(folder / f"{name}.parquet")) for name in ("new", "earlier")]
 
-    assert (answer.code, file.exists()) == (2, False)
-    assert message in answer.err
+    assert [answer.code for answer in answers] == [2, 2]
+    assert all(message in answer.err for answer in answers)
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("earlier.parquet", "mine")]
 
 
 def test_sql_without_a_query_says_what_there_is_to_ask(cli_project: CliProject) -> None:

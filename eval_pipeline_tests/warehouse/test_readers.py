@@ -113,6 +113,21 @@ def test_the_times_of_a_session_are_times_and_its_texts_are_as_reported(warehous
     assert stored_report({**row, "reported_times": json.loads(stored[2])}, []).started_at == report.started_at
 
 
+def test_a_program_that_is_no_file_prints_rows_without_the_progress_of_queries(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "1"}])
+    warehouse.publish()
+    setting = "execute(\"SELECT current_setting('enable_progress_bar')\").fetchone()"
+    source = f"""
+import sys, duckdb
+from pathlib import Path
+from eval_pipeline.warehouse.attached import attached
+print(duckdb.connect().{setting}, attached(Path(sys.argv[1])).{setting})"""
+
+    printed = subprocess.check_output([sys.executable, "-c", source, str(warehouse.results)], text=True)
+
+    assert printed == "(True,) (False,)\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.3", "1.2.2", "1.4.1", "1.5.6"])
 def test_older_clients_read_every_table_and_view(version: str, warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
