@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 from eval_pipeline.warehouse.stored_pairs import stored_executions
-from eval_pipeline_tests.benchmarks.generated_rows import SIZES, Size, fill_warehouse
+from eval_pipeline_tests.benchmarks.generated_rows import SIZES, Size, fill_boards, fill_warehouse
 from eval_pipeline_tests.postgres_server import PostgresServer
 from eval_pipeline_tests.team.postgres import lake_server, new_lake, why_not
 
@@ -55,30 +55,40 @@ PARTS: dict[str, Callable[[Warehouse], object]] = {
 
 
 def measure_lakes(quick: bool) -> None:
-    """Boards, group-bys and a look-up beside 1 M and 10 M scores (--quick: 20,000); copying 1 M."""
+    """Boards, group-bys and a look-up beside 1 M scores (--quick: 20,000), copying them, and boards of 10 M."""
     if (reason := why_not()) is not None:
         print(f"not measured: {reason}", flush=True)
         return
-    for size in [_QUICK] if quick else SIZES.values():
+    with lake_server() as server, tempfile.TemporaryDirectory() as folder:
+        _measure(_QUICK if quick else SIZES["1M"], server, Path(folder))
+    if not quick:
         with lake_server() as server, tempfile.TemporaryDirectory() as folder:
-            _measure(size, server, Path(folder), is_copied=size is not SIZES["10M"])
+            _measure_boards(SIZES["10M"], server, Path(folder))
 
 
-def _measure(size: Size, server: PostgresServer, folder: Path, *, is_copied: bool) -> None:
+def _measure(size: Size, server: PostgresServer, folder: Path) -> None:
     begun = time.perf_counter()
     file = fill_warehouse(DuckDBWarehouse(folder / "file"), size)
     file.publish()
     print(f"{2 * size.executions:,} scores made in a file: {time.perf_counter() - begun:.1f} s", flush=True)
     lake = open_warehouse(new_lake(server, folder / "lake"), storage=LocalStorage(folder / "machine"))
     begun = time.perf_counter()
-    if is_copied:
-        rows = sum(table.rows for table in copy_warehouse(file, lake))
-        print(f"copied {rows:,} rows into the lake: {time.perf_counter() - begun:.1f} s", flush=True)
-    else:  # many rows, in files like those of sweeps
-        fill_warehouse(lake, size)
-        print(f"made in a lake: {time.perf_counter() - begun:.1f} s", flush=True)
-    for name, part in PARTS.items():
-        _compare(f"{2 * size.executions:,} scores, {name}", partial(part, file), partial(part, lake))
+    rows = sum(table.rows for table in copy_warehouse(file, lake))
+    print(f"copied {rows:,} rows into the lake: {time.perf_counter() - begun:.1f} s", flush=True)
+    _compare_parts(size, PARTS, file, lake)
+
+
+def _measure_boards(size: Size, server: PostgresServer, folder: Path) -> None:
+    """Boards, in warehouses with only what they read: other rows take far longer to make."""
+    file = fill_boards(DuckDBWarehouse(folder / "file"), size)
+    file.publish()
+    lake = open_warehouse(new_lake(server, folder / "lake"), storage=LocalStorage(folder / "machine"))
+    _compare_parts(size, [name for name in PARTS if "board" in name], file, fill_boards(lake, size))
+
+
+def _compare_parts(size: Size, names: Iterable[str], file: Warehouse, lake: Warehouse) -> None:
+    for name in names:
+        _compare(f"{2 * size.executions:,} scores, {name}", partial(PARTS[name], file), partial(PARTS[name], lake))
 
 
 def _compare(name: str, of_file: Callable[[], object], of_lake: Callable[[], object]) -> None:
