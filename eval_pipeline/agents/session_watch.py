@@ -15,7 +15,7 @@ from eval_pipeline.executions.live_sessions import LiveSession
 from eval_pipeline.executions.process import ProgramStopped
 from eval_pipeline.failures import MAX_STEPS
 from eval_pipeline.reports.jsonl_records import objects_of
-from eval_pipeline.reports.normalize import with_cost
+from eval_pipeline.reports.retries import with_cost
 from eval_pipeline.reports.usage import Usage
 
 MOST_LINE = 65_536

@@ -153,6 +153,9 @@ class _View:
             for member in others:
                 self._member(member, row.verdict.threshold)
             if self.full or len(others) == len(score.members):
+                for member in score.members if self.full else ():
+                    if member.type in _TOLD:
+                        self._other_details(member.details, f"{member.type} {member.name}: ")
                 self._grader(score.details)
                 self._other_details(score.details)
             elif score.details.get("grader"):
@@ -186,10 +189,10 @@ class _View:
             self._print("to the prompt:", indent=indent)
             self._print("\n".join(_message(each) for each in details["prompt"]), indent=indent + 2)
 
-    def _other_details(self, details: Mapping[str, Any]) -> None:
+    def _other_details(self, details: Mapping[str, Any], of: str = "") -> None:
         others = {name: value for name, value in details.items() if name not in _GRADER_FIELDS}
         if others:
-            self._print(self._text(f"details {_json(others)}"), indent=6)
+            self._print(self._text(f"{of}details {_json(others)}"), indent=6)
 
     def _marked(self, passed: bool | None, text: str, indent: int) -> None:
         mark, style = _MARKS[passed]

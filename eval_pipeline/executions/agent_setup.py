@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import RawExecution, Runner
 from eval_pipeline.llm.reading import mapping
+from eval_pipeline.llm.wires import WIRES
 from eval_pipeline.parsing.redaction import redact
 
 PROMPT_SETTINGS = ("system", "system_prompt", "instructions")
@@ -50,9 +52,20 @@ def agent_setup(raw: RawExecution | None, runner: Runner, secrets: Sequence[str]
 
 def _has_no_tools(runner: Runner) -> bool:
     """Return whether a runner has the tools that it declares and no others, and declares none. What other fields of
-    a body offer is not known."""
+    a body offer, and what answers behind an address of the user's own, is not known."""
     declares = getattr(ADAPTERS.find(runner.adapter), "declared_tools", None) is not None
-    return declares and "tools" not in runner.settings and not runner.settings.get("body")
+    settings = runner.settings
+    return declares and "tools" not in settings and not settings.get("body") and _is_of_provider(settings)
+
+
+def _is_of_provider(settings: Mapping[str, Any]) -> bool:
+    """Return whether the API of a provider answers, which has no tools of its own. At another address may be an agent;
+    the APIs of clouds have an address for each customer."""
+    address = settings.get("base_url")
+    if not isinstance(address, str) or not address:
+        return True
+    usual = vars(WIRES.get(str(settings.get("wire") or "openai"))).get("base_url")
+    return usual is None or urlsplit(address).hostname == urlsplit(usual).hostname
 
 
 def _as_offered(tool: Any) -> Any:

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -128,7 +128,7 @@ class Attempts:
         try:
             await self._open_workspace(state)
         except TargetFailure as unprepared:
-            state.attempts.append(attempt_record(self._clock.now(), 0.0, unprepared))
+            state.attempts.append(self._record(state, self._clock.now(), 0.0, unprepared))
             return unprepared
         started_at, stopwatch = self._clock.now(), Stopwatch(self._clock.monotonic)
         started = stopwatch()
@@ -136,8 +136,15 @@ class Attempts:
             result = await self._try(state, stopwatch)
         duration_ms = (stopwatch() - started) * 1000
         failure = result if isinstance(result, TargetFailure) else None
-        state.attempts.append(attempt_record(started_at, duration_ms, failure))
+        state.attempts.append(self._record(state, started_at, duration_ms, failure))
         return result
+
+    def _record(
+        self, state: PlanState, started_at: datetime, duration_ms: float, failure: TargetFailure | None
+    ) -> Attempt:
+        record = attempt_record(started_at, duration_ms, failure)
+        name = self._runner.name
+        return record if name == state.plan.runner.name else replace(record, runner=name)
 
     async def acquire_and_attempt(self, state: PlanState) -> RawExecution | TargetFailure:
         """Run one more attempt as soon as the concurrency limit allows."""
@@ -222,7 +229,8 @@ class Attempts:
         if state.talk is None or state.talk_with != self._runner.name or state.plan.case.workspace is not None:
             before, state.talk_with = state.talk, self._runner.name
             stateful = state.plan.case.workspace is not None or bool(getattr(self._adapter, "keeps_state", False))
-            state.talk = Talk.open(call, conversations, keeps_state=stateful, before=before)
+            name = self._runner.name
+            state.talk = Talk.open(call, conversations, name, keeps_state=stateful, before=before)
         had = len(state.talk.so_far)
         try:
             return await converse(call, self._call, conversations, stopwatch, state.talk)

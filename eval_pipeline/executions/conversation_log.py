@@ -1,7 +1,8 @@
 """What of a conversation is on disk while it is held: a process that is killed goes on at the next turn.
 
 An entry is written after every call that finished: a line of the simulator, a round of a model with its tools, a turn.
-A line of a script is written with the entry that follows it.
+A line of a script is written with the entry that follows it. A conversation that begins anew writes what the one before
+it used; the entries before that one count no more.
 Where the entries are kept is a seam of two methods (`TurnLog`).
 """
 
@@ -15,6 +16,8 @@ from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.suites.model import Message
 
 SPEECH, UNFINISHED, TURN = "speech", "unfinished", "turn"
+SPENT = "spent"
+"""What a turn of a fallback, or a line for it, used: after a kill it is not gone on with."""
 
 
 class TurnLog(Protocol):
@@ -26,9 +29,6 @@ class TurnLog(Protocol):
     def append(self, *entries: Mapping[str, Any]) -> None:
         """Write entries, all at once."""
 
-    def begin_anew(self) -> None:
-        """Remove all entries."""
-
 
 class NoLog:
     """Nothing is kept."""
@@ -37,9 +37,6 @@ class NoLog:
         return ()
 
     def append(self, *entries: Mapping[str, Any]) -> None:
-        return None
-
-    def begin_anew(self) -> None:
         return None
 
 
@@ -70,8 +67,3 @@ def raw_entry(raw: RawExecution) -> dict[str, Any]:
 def raw_of(entry: Mapping[str, Any]) -> RawExecution:
     """Return a raw execution that was written."""
     return RawExecution(**{**entry, "files": {role: Path(path) for role, path in entry["files"].items()}})
-
-
-def turns_in(entries: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many turns entries hold."""
-    return sum(TURN in entry for entry in entries)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversation_log import (
     SPEECH,
+    SPENT,
     TURN,
     UNFINISHED,
     NoLog,
@@ -23,7 +24,6 @@ from eval_pipeline.executions.conversation_log import (
     messages_of,
     raw_entry,
     raw_of,
-    turns_in,
 )
 from eval_pipeline.executions.exchanges import (
     FORMAT,
@@ -34,7 +34,7 @@ from eval_pipeline.executions.exchanges import (
     together,
 )
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
-from eval_pipeline.executions.tool_rounds import STATE, remaining
+from eval_pipeline.executions.tool_rounds import STATE, raw_of_kept, remaining
 from eval_pipeline.failures import (
     CONVERSATION_COST,
     CONVERSATION_TIME,
@@ -50,6 +50,8 @@ _LOG = logging.getLogger(__name__)
 SCRIPT = "script"
 FAILED_TURN = "failed-turn"
 AGENT = "agent"
+BEGUN_ANEW = "begun_anew_after"
+"""The entry of a payload with how many turns a killed process held that began anew."""
 _NOTHING = RawExecution(format=FORMAT, payload={"turns": []})
 """What a target brought back that was not called, or did not answer."""
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
@@ -58,13 +60,14 @@ Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A turn's answer in words, the messages of the target with its tool calls, and what the turn used: `usage` has
-    every measure."""
+    every measure, `model_calls` is None where it is not known."""
 
     text: str
     messages: tuple[Message, ...] | None = None
     tokens: int | None = None
     cost_usd: float | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
+    model_calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,11 @@ class ScriptedSpeaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """Dependencies of live conversations: the speaker of a call, the answer in a turn's raw execution, the log of what
-    finished, and who is told that a turn begins."""
+    """Dependencies of live conversations: the speaker of a call, the answer in a turn's raw execution by the runner of
+    a name, the log of what finished, and who is told that a turn begins."""
 
     speaker: Callable[[Call], Speaker]
-    answer: Callable[[Plan, RawExecution], Answer]
+    answer: Callable[[Plan, RawExecution, str | None], Answer]
     log: Callable[[Call], TurnLog] = lambda call: NoLog()
     turn_started: Callable[[Plan, int], None] = lambda plan, turn: None
 
@@ -140,52 +143,75 @@ class Conversations:
 class Talk:
     """A conversation while it is held: its speaker, the turns so far, and what waits to be said again after a failure.
 
-    A retried turn is that turn alone: the turns before it are neither repeated nor paid for twice. `given_up` are the
-    turns of the conversations before this one, where it had to begin anew.
+    A retried turn is that turn alone: the turns before it are neither repeated nor paid for twice. `given_up` is what
+    was used in the conversations before this one, where it had to begin anew. `runner` names the target; `others_log`
+    is the log of the runner that it is a fallback of.
     """
 
     speaker: Speaker
+    runner: str | None = None
     so_far: list[Exchange] = field(default_factory=list)
     unanswered: Speech | None = None
     speech_ms: float = 0.0
     interrupted: bool = False
     unfinished: dict[str, Any] = field(default_factory=dict)
     log: TurnLog = field(default_factory=NoLog)
+    others_log: TurnLog = field(default_factory=NoLog)
     begun_anew: int | None = None
     unwritten: list[dict[str, Any]] = field(default_factory=list)
-    given_up: list[Exchange] = field(default_factory=list)
+    given_up: list[Mapping[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def open(cls, call: Call, conversations: Conversations, *, keeps_state: bool, before: Talk | None = None) -> Talk:
+    def open(
+        cls, call: Call, conversations: Conversations, runner: str, *, keeps_state: bool, before: Talk | None = None
+    ) -> Talk:
         """Return the conversation of a call: the one that a killed process held, as far as it got, else a new one.
 
         A target with a state of its own (`keeps_state`) begins anew; `begun_anew` is how many turns it had. `before` is
-        the conversation that an earlier attempt held, and that this one begins anew.
+        the conversation that an earlier attempt held, and that this one begins anew, with that runner or another one.
         """
-        log = conversations.log(call) if before is None else NoLog()
-        talk = cls(conversations.speaker(call), log=log, given_up=[] if before is None else before.all_turns())
-        entries = talk.log.entries()
-        if keeps_state and entries:
-            lost = cls(talk.speaker)
-            lost.restore(entries, lambda raw: conversations.answer(call.plan, raw))
-            talk.given_up = lost.all_turns()
-        if keeps_state and (turns := turns_in(entries)):
-            talk.begun_anew = turns
-            _LOG.warning(
-                "case '%s' with runner '%s' was interrupted after %d turns and begins anew: the agent keeps a state",
-                call.plan.case.id, call.plan.runner.name, turns,
-            )  # fmt: skip
-        elif entries and not keeps_state:
-            talk.restore(entries, lambda raw: conversations.answer(call.plan, raw))
-            return talk
-        talk.log.begin_anew()
+        speaker = conversations.speaker(call)
+        if before is None:
+            before = cls(speaker, runner, log=conversations.log(call))
+            before.restore(before.log.entries(), lambda raw: conversations.answer(call.plan, raw, runner))
+            if not keeps_state:
+                return before
+            if before.so_far:
+                before.begun_anew = len(before.so_far)
+                _LOG.warning(
+                    "case '%s' with runner '%s' was interrupted after %d turns and begins anew: the agent keeps a "
+                    "state", call.plan.case.id, call.plan.runner.name, before.begun_anew,
+                )  # fmt: skip
+        talk = cls(speaker, runner)
+        talk.begin_anew(before, lambda raw: conversations.answer(call.plan, raw, before.runner))
         return talk
+
+    def begin_anew(self, before: Talk, answer: Callable[[RawExecution], Answer]) -> None:
+        """Take over what another conversation used. Its first line is said again where nobody has answered it.
+
+        After a kill, the first runner goes on with its own turns; of those of a fallback it knows what they used.
+        """
+        again = before.unanswered if not before.so_far else None
+        self.given_up = before.used(answer, but=again)
+        if before.runner == self.runner:
+            self.log, self.begun_anew = before.log, before.begun_anew
+        if before.interrupted or before.so_far:
+            self._write({GIVEN_UP: self.given_up, BEGUN_ANEW: self.begun_anew})
+        if again is not None:
+            self._say(again, before.speech_ms)
+        if before.runner != self.runner:
+            self.others_log = before.others_log if isinstance(before.log, NoLog) else before.log
 
     def restore(self, entries: Iterable[Mapping[str, Any]], answer: Callable[[RawExecution], Answer]) -> None:
         """Take in what an earlier process wrote."""
-        self.interrupted = True
         for entry in entries:
-            if SPEECH in entry:
+            self.interrupted = True
+            if GIVEN_UP in entry:
+                self.given_up, self.begun_anew = list(entry[GIVEN_UP]), entry[BEGUN_ANEW]
+                self.so_far, self.unanswered, self.unfinished = [], None, {}
+            elif SPENT in entry:
+                self.given_up.append(entry[SPENT])
+            elif SPEECH in entry:
                 said = entry[SPEECH]
                 self.unanswered = Speech(messages_of(said["messages"]), said["made_by"], said["ends"])
                 self.speech_ms = said["ms"]
@@ -195,16 +221,23 @@ class Talk:
                 raw = raw_of(entry[TURN]["raw"])
                 self._take(self.unanswered, raw, answer(raw), entry[TURN]["elapsed_ms"])
 
-    def all_turns(self) -> list[Exchange]:
-        """Return the turns of this conversation, those given up before it, and a line that was not answered."""
-        said = self.unanswered.made_by if self.unanswered is not None else None
-        return [*self.given_up, *self.so_far, *([_unspoken(said)] if said is not None else [])]
+    def used(self, answer: Callable[[RawExecution], Answer], but: Speech | None = None) -> list[Mapping[str, Any]]:
+        """Return what was used in turns, in those given up before, in rounds of a turn that has no end, and for a line
+        that was not answered (`but`: is not counted)."""
+        turns = list(self.so_far)
+        rounds = raw_of_kept(self.unfinished)
+        if rounds is not None:
+            turns.append(_exchange(Speech(()), rounds, answer(rounds), 0.0, 0.0))
+        said = self.unanswered.made_by if self.unanswered is not None and self.unanswered is not but else None
+        turns += [_unspoken(said)] if said is not None else []
+        return [*self.given_up, *(used for turn in turns if (used := turn.used(self.runner)))]
 
     def end_turn(self, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
         """Add the turn in which the target answered."""
         assert self.unanswered is not None  # the target answers what was said
         self._write({TURN: {"raw": raw_entry(raw), "elapsed_ms": elapsed_ms}})
         self._take(self.unanswered, raw, answer, elapsed_ms)
+        self.others_log.append({SPENT: replace(self.so_far[-1], speech=None).used(self.runner)})
 
     def save(self) -> None:
         """Write what the target keeps of the unfinished turn."""
@@ -225,12 +258,17 @@ class Talk:
             said = await self.speaker.next(tuple(self.so_far))
             if isinstance(said, End):
                 return said
-            self.unanswered, self.speech_ms = said, (clock() - begun) * 1000
-            speech = {"messages": messages_entry(said.messages), "made_by": said.made_by, "ends": said.ends}
-            self.unwritten.append({SPEECH: {**speech, "ms": self.speech_ms}})
-            if said.made_by is not None:  # words that cost nothing wait for the next entry
-                self._write(self.unwritten.pop())
+            self._say(said, (clock() - begun) * 1000)
+            return said
         return self.unanswered
+
+    def _say(self, said: Speech, speech_ms: float) -> None:
+        self.unanswered, self.speech_ms = said, speech_ms
+        speech = {"messages": messages_entry(said.messages), "made_by": said.made_by, "ends": said.ends}
+        self.unwritten.append({SPEECH: {**speech, "ms": speech_ms}})
+        if said.made_by is not None:  # words that cost nothing wait for the next entry
+            self._write(self.unwritten.pop())
+            self.others_log.append({SPENT: {"speech": said.made_by}})
 
     def together(self, end: End | None = None, *more: Exchange) -> RawExecution:
         """Return the turns as one raw execution, `more` after those so far."""
@@ -239,8 +277,8 @@ class Talk:
 
     def marked(self, whole: RawExecution) -> RawExecution:
         """Return the raw execution of the turns with what was given up before them."""
-        anew = {} if self.begun_anew is None else {"begun_anew_after": self.begun_anew}
-        lost = {GIVEN_UP: [_used(turn) for turn in self.given_up]} if self.given_up else {}
+        anew = {} if self.begun_anew is None else {BEGUN_ANEW: self.begun_anew}
+        lost = {GIVEN_UP: self.given_up} if self.given_up else {}
         return replace(whole, payload={**whole.payload, **anew, **lost}) if anew or lost else whole
 
 
@@ -253,7 +291,7 @@ async def converse(
 ) -> RawExecution | TargetFailure:
     """Carry out the conversation of a case, or go on with `talk`. A failure ends it; `raw` of the failure keeps the
     turns so far. `clock` returns seconds."""
-    talk = talk or Talk(conversations.speaker(call))
+    talk = talk or Talk(conversations.speaker(call), call.plan.runner.name)
     while True:
         try:
             said = End(AGENT) if talk.so_far and _ends(talk.so_far[-1].raw) else await talk.speak(clock)
@@ -273,13 +311,7 @@ async def converse(
         if isinstance(result, TargetFailure):
             talk.interrupted = True
             return _failed(result, said, talk, elapsed_ms)
-        talk.end_turn(result, conversations.answer(turn.plan, result), elapsed_ms)
-
-
-def _used(exchange: Exchange) -> dict[str, Any]:
-    """Return what a turn that is given up used; no `usage` where the target was not called."""
-    used = {"usage": exchange.usage, "speech": exchange.speech}
-    return {name: value for name, value in used.items() if value is not None}
+        talk.end_turn(result, conversations.answer(turn.plan, result, talk.runner), elapsed_ms)
 
 
 def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float, speech_ms: float) -> Exchange:
@@ -289,6 +321,7 @@ def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float
         answer=answer.text,
         said=answer.messages,
         usage=answer.usage,
+        model_calls=answer.model_calls,
         tokens=known_sum([answer.tokens, *_of_speech(said, "input_tokens", "output_tokens")]),
         cost_usd=known_sum([answer.cost_usd, *_of_speech(said, "cost_usd")]),
         elapsed_ms=elapsed_ms,

@@ -13,8 +13,8 @@ from eval_pipeline.suites.model import Message
 
 FORMAT = "conversation"
 GIVEN_UP = "given_up"
-"""The entry of a payload with what was used in the turns of a conversation that began anew: `usage` of the target, and
-`speech` of the simulator. It is counted, and the turns are not."""
+"""The entry of a payload with what was used in the turns of a conversation that began anew: `usage` and `model_calls`
+of the `runner` that was called, and `speech` of the simulator. It is paid for, and the turns do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class Exchange:
     """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
     `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
-    both sides, `usage` is the target's alone. `elapsed_ms` is the time of the call as seen from outside, `speech_ms`
-    that of the speaker; `speech` describes a simulator that made the messages, `ends` is whether the conversation ends
-    with them.
+    both sides, `usage` and `model_calls` are the target's alone. `elapsed_ms` is the time of the call as seen from
+    outside, `speech_ms` that of the speaker; `speech` describes a simulator that made the messages, `ends` is whether
+    the conversation ends with them.
     """
 
     messages: tuple[Message, ...]
@@ -32,6 +32,7 @@ class Exchange:
     answer: str = ""
     said: tuple[Message, ...] | None = None
     usage: Mapping[str, Any] | None = None
+    model_calls: int | None = None
     tokens: float | None = None
     cost_usd: float | None = None
     elapsed_ms: float | None = None
@@ -49,6 +50,12 @@ class Exchange:
     def replies(self) -> tuple[Message, ...]:
         """The target's messages as they are sent to it in later turns."""
         return self.said if self.said is not None else (Message(role="assistant", content=self.answer),)
+
+    def used(self, runner: str | None) -> dict[str, Any]:
+        """Return what the turn used with a runner; no `usage` where the target was not called."""
+        target = {"runner": runner, "usage": self.usage, "model_calls": self.model_calls}
+        used = {**(target if self.usage is not None else {}), "speech": self.speech}
+        return {name: value for name, value in used.items() if value is not None}
 
 
 def latest_state(so_far: Sequence[Exchange], initial: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

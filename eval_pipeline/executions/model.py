@@ -166,7 +166,8 @@ class RawExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt at a plan: start time (UTC), duration, and the failure, if any."""
+    """One attempt at a plan: start time (UTC), duration, and the failure, if any. `runner` names the fallback that made
+    it; None: the runner itself did."""
 
     started_at: datetime
     duration_ms: float
@@ -174,6 +175,7 @@ class Attempt:
     error: str | None = None
     status: int | None = None
     retry_after_s: float | None = None
+    runner: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +214,14 @@ class Execution:
 
     @property
     def calls(self) -> int:
-        """How many attempts called the target; one whose workspace could not be prepared did not."""
-        return sum(attempt.failure_class not in (WORKSPACE.id, WORKSPACE_BOOTSTRAP.id) for attempt in self.attempts)
+        """How many attempts called the target."""
+        return len(self.calling)
+
+    @property
+    def calling(self) -> list[Attempt]:
+        """The attempts that called the target; one whose workspace could not be prepared did not."""
+        unprepared = (WORKSPACE.id, WORKSPACE_BOOTSTRAP.id)
+        return [attempt for attempt in self.attempts if attempt.failure_class not in unprepared]
 
     @property
     def completed(self) -> bool:

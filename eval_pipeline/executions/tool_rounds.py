@@ -130,6 +130,12 @@ def _stored(answer: ToolAnswer) -> dict[str, Any]:
     return {"output": output, **shown, **({STATE: answer.state} if answer.state is not None else {})}
 
 
+def raw_of_kept(kept: Mapping[str, Any]) -> RawExecution | None:
+    """Return the rounds that are kept of a turn that has no end; None where there are none."""
+    rounds = kept.get("rounds")
+    return RawExecution(format="chat", payload={"rounds": rounds}) if rounds else None
+
+
 def remaining(mocks: Sequence[ToolMock], raw: RawExecution) -> tuple[ToolMock, ...]:
     """Return the canned answers that a turn left for the next."""
     used = raw.payload.get(MOCKS_USED) or ()

@@ -40,7 +40,8 @@ _OF_ROW = attrgetter(*_NAMES_OF_ROW)
 
 def flat_row(record: ResultRow) -> dict[str, Any]:
     """Return the values of a plan by column."""
-    verdict, usage = record.verdict, record.report.usage if record.report is not None else Usage()
+    verdict, report = record.verdict, record.report
+    usage = report.usage if report is not None else Usage()
     scores = [
         {"evaluator": score.evaluator, "type": score.type, "value": score.value, "reason": score.reason}
         for score in record.scores
@@ -48,7 +49,8 @@ def flat_row(record: ResultRow) -> dict[str, Any]:
     return {
         **dict(zip(_NAMES_OF_ROW, _OF_ROW(record), strict=True)),
         "status": verdict.status.value, "score": verdict.score, "failure_class": verdict.failure_class,
-        "reason": verdict.reason, "tags": list(record.tags), "cost_usd": usage.cost_usd, "scores": scores,
+        "reason": verdict.reason, "tags": list(record.tags), "scores": scores,
+        "cost_usd": report.cost_usd if report is not None else None,
         **{name: getattr(usage, name) for name in _USAGE},
     }  # fmt: skip
 

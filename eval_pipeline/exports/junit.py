@@ -129,7 +129,7 @@ def _properties(record: ResultRow) -> Iterator[tuple[str, Any]]:
             ("tags", ",".join(record.tags) or None),
             ("input_tokens", usage.input_tokens if usage is not None else None),
             ("output_tokens", usage.output_tokens if usage is not None else None),
-            ("cost_usd", usage.cost_usd if usage is not None else None),
+            ("cost_usd", record.report.cost_usd if record.report is not None else None),
             ("execution_id", record.execution_id),
         )
         if value is not None

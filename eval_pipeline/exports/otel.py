@@ -89,7 +89,7 @@ class OpenTelemetry:
             "eval_pipeline.sweep_id": record.sweep_id,
             "eval_pipeline.tags": list(record.tags),
             "eval_pipeline.duration_ms": record.duration_ms,
-            "eval_pipeline.cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+            "eval_pipeline.cost_usd": record.report.cost_usd if record.report is not None else None,
             "eval_pipeline.tool_calls": trace.event_count if trace is not None else None,
             "eval_pipeline.tools": sorted(trace.tool_calls) if trace is not None else None,
             "eval_pipeline.model_calls": trace.model_calls if trace is not None else None,

@@ -101,6 +101,7 @@ def _session(report: SessionReport) -> dict[str, Any]:
         "output": report.final_output,
         "session_id": report.session_id,
         "agent_version": report.agent_version,
+        "retries_cost_usd": report.retries_cost_usd or None,
         "usage": fields_json(report.usage) or None,
         "duration_ms": report.duration_ms,
         "ttft_ms": report.ttft_ms,

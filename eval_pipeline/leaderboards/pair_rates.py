@@ -30,7 +30,7 @@ class PairRates:
         """Count a plan."""
         status, score = record.counted or (record.verdict.status, record.verdict.score)
         self.planned += 1
-        self.costs.append(record.report.usage.cost_usd if record.report is not None else None)
+        self.costs.append(record.report.cost_usd if record.report is not None else None)
         if not status.graded:
             return
         self.graded += 1

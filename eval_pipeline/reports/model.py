@@ -71,6 +71,10 @@ class SessionReport(_Derived):
     `unknown_events` counts record types unknown to the normalizer; `unparsed_lines` counts lines it could not parse.
     `turn_starts` delimits the turns of a live conversation; empty where the source does not. `ended_by` is the side or
     the limit that ended it (`user`, `agent`, `script`, `max-turns`, …), None for one without an end.
+
+    `usage` is that of the answer alone. `retries_cost_usd` (None: unknown) is what was paid beside it: for failed
+    attempts and for turns that were `given_up`, since the conversation began anew: of each the `runner`, `usage`,
+    `model_calls`, and the `speech` of the simulator.
     """
 
     execution_id: str
@@ -95,6 +99,20 @@ class SessionReport(_Derived):
     file_changes: str | None = None
     turn_starts: tuple[TurnStart, ...] = ()
     ended_by: str | None = None
+    given_up: tuple[JsonMap, ...] = ()
+    retries_cost_usd: float | None = 0.0
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Everything that was paid to targets for the answer; None: unknown."""
+        if not self.retries_cost_usd:
+            return self.usage.cost_usd if self.retries_cost_usd is not None else None
+        return None if self.usage.cost_usd is None else self.usage.cost_usd + self.retries_cost_usd
+
+    @property
+    def answer_cost_usd(self) -> float | None:
+        """The cost of the answer alone; None where nothing was paid beside it, or where it is unknown."""
+        return None if self.retries_cost_usd == 0 else self.usage.cost_usd
 
     @property
     def turns(self) -> tuple[Turn, ...]:

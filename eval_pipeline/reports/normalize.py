@@ -21,12 +21,12 @@ from eval_pipeline.reports.jsonl_records import Records, read_records
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, TurnStart, Usage
 from eval_pipeline.reports.recent_reports import recall
 from eval_pipeline.reports.record_files import read_document, read_ends, read_record_file
+from eval_pipeline.reports.retries import Prices, PricesOf, priced, retries_cost_usd, with_cost, without_computed_cost
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
 from eval_pipeline.reports.wire_usage import with_wire_checked
 from eval_pipeline.suites.model import Case
 
 Known = TypeVar("Known")
-_MILLION = 1_000_000
 _MOST_TEXT = 8_000_000
 
 
@@ -95,28 +95,49 @@ NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
 )
 
 
-def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport:
+def normalize(execution: Execution, case: Case, runner: Runner, prices_of: PricesOf | None = None) -> SessionReport:
     """Return the session report of an execution.
 
     Times, cost by the runner's prices and the reason of a failed execution are added here for every format. The
     target's own time, from adapter or report, takes precedence over the time of the attempt. A normalizer that raises
-    gives a report of failure class `normalization` that keeps the facts of the execution.
+    gives a report of failure class `normalization` that keeps the facts of the execution. `prices_of` returns the
+    prices of other runners that were called before the one that answered.
     """
     report = _read(execution, case)
     exit_code, own_duration = (execution.raw.exit_code, execution.raw.duration_ms) if execution.raw else (None, None)
+    return _with_costs(
+        replace(
+            report,
+            prompt=report.prompt if report.prompt is not None else prompt_text(case),
+            model=report.model or runner.model,
+            exit_code=_first_known(exit_code, report.exit_code),
+            failure_class=execution.failure_class or report.failure_class,
+            error=execution.error or report.error,
+            started_at=report.started_at or _iso(execution.started_at),
+            ended_at=report.ended_at or _iso(execution.finished_at),
+            duration_ms=_first_known(own_duration, report.duration_ms, _elapsed_ms(execution)),
+            file_changes=execution.workspace.changes if execution.workspace is not None else report.file_changes,
+        ),
+        execution, runner, prices_of,
+    )  # fmt: skip
+
+
+def _with_costs(
+    report: SessionReport, execution: Execution, runner: Runner, prices_of: PricesOf | None
+) -> SessionReport:
+    """Return a report with what the answer, its turns, and everything beside it cost."""
+
+    def of(name: str) -> Prices | None:
+        answered = name == (execution.answered_by or execution.runner)
+        return runner.prices if answered or prices_of is None else prices_of(name)
+
+    usage, given_up = _usage(execution, report, runner.prices), priced(report.given_up, execution, of)
     return replace(
         report,
-        prompt=report.prompt if report.prompt is not None else prompt_text(case),
-        model=report.model or runner.model,
-        exit_code=_first_known(exit_code, report.exit_code),
-        usage=_usage(execution, report, runner.prices),
+        usage=usage,
         turn_starts=_priced(report.turn_starts, runner.prices) if report.turn_starts else (),
-        failure_class=execution.failure_class or report.failure_class,
-        error=execution.error or report.error,
-        started_at=report.started_at or _iso(execution.started_at),
-        ended_at=report.ended_at or _iso(execution.finished_at),
-        duration_ms=_first_known(own_duration, report.duration_ms, _elapsed_ms(execution)),
-        file_changes=execution.workspace.changes if execution.workspace is not None else report.file_changes,
+        given_up=tuple(given_up),
+        retries_cost_usd=retries_cost_usd(given_up, execution, usage, of),
     )
 
 
@@ -125,35 +146,32 @@ def prices_key(prices: Mapping[str, float]) -> str | None:
     return fingerprint(prices)[:16] if prices else None
 
 
-def repriced(report: SessionReport, execution: Execution, runner: Runner) -> SessionReport:
+def repriced(
+    report: SessionReport, execution: Execution, runner: Runner, prices_of: PricesOf | None = None
+) -> SessionReport:
     """Return a stored report with its cost by the runner's prices of today; a reported cost stays."""
-    starts = (replace(start, usage=_without_computed_cost(start.usage)) for start in report.turn_starts)
-    report = replace(report, usage=_without_computed_cost(report.usage))
-    return replace(
-        report, usage=_usage(execution, report, runner.prices), turn_starts=_priced(tuple(starts), runner.prices)
-    )
+    starts = (replace(start, usage=without_computed_cost(start.usage)) for start in report.turn_starts)
+    report = replace(report, usage=without_computed_cost(report.usage), turn_starts=tuple(starts))
+    return _with_costs(report, execution, runner, prices_of)
 
 
-def _without_computed_cost(usage: Usage) -> Usage:
-    return replace(usage, cost_usd=None, cost_source=None) if usage.cost_source == "computed" else usage
-
-
-def _usage(execution: Execution, report: SessionReport, prices: Mapping[str, float]) -> Usage:
-    """Return the usage with its cost: of every attempt that called the target, and of nothing else.
-
-    A failed attempt without an answer costs what its call costs; its tokens are not known, and count as none.
-    """
-    answered = execution.raw is not None
-    if not answered and not execution.calls:
+def _usage(execution: Execution, report: SessionReport, prices: Prices) -> Usage:
+    """Return the usage of the answer with its cost. An attempt that failed without one costs what its call costs."""
+    if execution.raw is not None and not (report.given_up and _is_unanswered(execution, report)):
+        calls = report.model_calls if report.model_calls is not None else max(1, len(report.turn_starts))
+        return with_cost(report.usage, prices, calls)
+    if not execution.calls:
         return report.usage
-    last = report.model_calls if report.model_calls is not None else max(1, len(report.turn_starts))
-    calls = execution.calls if not answered else last + max(0, execution.calls - 1)
-    if not answered and "per_call" in prices:
-        prices = {"per_call": prices["per_call"]}
-    return with_cost(report.usage, prices, calls)
+    by_call = bool(prices) and (bool(report.given_up) or "per_call" in prices)
+    return with_cost(report.usage, {"per_call": prices.get("per_call", 0.0)} if by_call else prices, 1)
 
 
-def _priced(starts: Sequence[TurnStart], prices: Mapping[str, float]) -> tuple[TurnStart, ...]:
+def _is_unanswered(execution: Execution, report: SessionReport) -> bool:
+    """Return whether the target failed in its first turn, so that its tokens are not known."""
+    return execution.failure_class is not None and report.final_output is None and report.usage == Usage()
+
+
+def _priced(starts: Sequence[TurnStart], prices: Prices) -> tuple[TurnStart, ...]:
     return tuple(replace(start, usage=with_cost(start.usage, prices, start.model_calls)) for start in starts)
 
 
@@ -252,33 +270,6 @@ def _with_tool_kinds(report: SessionReport, format_: str) -> SessionReport:
         for event in report.events
     )
     return replace(report, events=tuple(events))
-
-
-def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> Usage:
-    """Return usage with its cost: as reported, else tokens × prices (USD per million), else unknown.
-
-    Cache reads and writes have prices of their own where they are given, else the price of input.
-    """
-    if usage.cost_usd is not None or not prices:
-        return usage
-    tokens = _token_cost(usage, prices) if "input_per_million" in prices else 0.0
-    if tokens is None:
-        return usage
-    cost = tokens + prices.get("per_call", 0.0) * (1 if calls is None else calls)
-    return replace(usage, cost_usd=cost, cost_source="computed")
-
-
-def _token_cost(usage: Usage, prices: Mapping[str, float]) -> float | None:
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    input_price = prices["input_per_million"]
-    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
-    return (
-        (usage.input_tokens - cached - written) * input_price
-        + cached * prices.get("cached_input_per_million", input_price)
-        + written * prices.get("cache_write_per_million", input_price)
-        + usage.output_tokens * prices["output_per_million"]
-    ) / _MILLION
 
 
 def _first_known(*values: Known | None) -> Known | None:

@@ -16,8 +16,7 @@ class TurnStart:
 
     `position` is the index of its first event; the first `messages` events from there are the messages to the target.
     `speaker` is the role of their author; None without messages. `model` answered. `speech` has what is known of the
-    simulator that made the messages: `simulator` (its name), `model`, `usage`, `duration_ms`, `discarded` lines; with
-    the first turn also what was used in turns that are `given_up`, since the conversation began anew.
+    simulator that made the messages: `simulator` (its name), `model`, `usage`, `duration_ms`, `discarded` lines.
     """
 
     position: int

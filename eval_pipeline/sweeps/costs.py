@@ -59,16 +59,24 @@ def reports_cost(runner: Runner) -> bool | None:
     return reports
 
 
+def is_free(runner: Runner) -> bool:
+    """Return whether a call costs nothing unless its target reports a cost."""
+    return not runner.prices and bool(reports_cost(runner))
+
+
 def of_execution(execution: Execution, report: SessionReport | None, runner: Runner) -> Spending:
     """Return what an execution cost; no reported cost is 0 where the target is free or reports every cost."""
     if not execution.calls:
         return Spending(usd=0.0, tokens=0)
-    usage = report.usage if report is not None else Usage()
-    usd = usage.cost_usd
-    if usd is None and execution.completed and not runner.prices and reports_cost(runner):
-        usd = 0.0
-    further_turns = max(0, len(report.turn_starts) - 1) if report is not None else 0
-    return Spending(usd, execution.calls + further_turns, _tokens(usage))
+    if report is None:
+        return Spending(0.0 if execution.completed and is_free(runner) else None, execution.calls)
+    usd = report.cost_usd
+    if usd is None:  # what is known of it counts
+        usd = report.retries_cost_usd or (0.0 if execution.completed and is_free(runner) else None)
+    given_up = [Usage(**used["usage"]) for used in report.given_up if "usage" in used]
+    further_turns = max(0, len(report.turn_starts) - 1) + len(given_up)
+    tokens = [known for usage in (report.usage, *given_up) if (known := _tokens(usage)) is not None]
+    return Spending(usd, execution.calls + further_turns, sum(tokens) if tokens else None)
 
 
 def of_failed_attempts(runner: Runner, attempts: int) -> Spending:

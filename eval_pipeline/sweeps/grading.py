@@ -241,7 +241,7 @@ class Graders:
             grader=runner.name,
             model=report.model,
             settings={**runner.public_settings, **_shown(used)},
-            usage=report.usage,
+            usage=replace(report.usage, cost_usd=report.cost_usd),
             duration_ms=report.duration_ms,
             state=_state_of(report),
         )

@@ -27,12 +27,17 @@ class LiveTurns:
         self._scorer = scorer
         self._context = context
 
-    def answer(self, plan: Plan, raw: RawExecution) -> Answer:
-        """Return what the target answered in one turn."""
-        report = self._scorer.normalize(_unfinished(plan, raw), plan.case)
+    def answer(self, plan: Plan, raw: RawExecution, runner: str | None = None) -> Answer:
+        """Return what the runner of a name, the plan's own or a fallback, answered in one turn."""
+        report = self._scorer.normalize(_unfinished(plan, raw, runner), plan.case)
         usage = report.usage
         return Answer(
-            report.final_output or "", tuple(_said(report)), usage.total_tokens, usage.cost_usd, asdict(usage)
+            text=report.final_output or "",
+            messages=tuple(_said(report)),
+            tokens=usage.total_tokens,
+            cost_usd=usage.cost_usd,
+            usage=asdict(usage),
+            model_calls=report.model_calls,
         )
 
     async def passed(self, plan: Plan, so_far: RawExecution, workspace: Path | None = None) -> bool:
@@ -74,8 +79,8 @@ def _turn_spec(case: Case, number: int) -> EvaluatorSpec | None:
     return None
 
 
-def _unfinished(plan: Plan, raw: RawExecution) -> Execution:
-    """A session so far as an execution that a report can be made of."""
+def _unfinished(plan: Plan, raw: RawExecution, runner: str | None = None) -> Execution:
+    """A session so far as an execution that a report can be made of; `runner` names who answers."""
     now = datetime.now(UTC)
     return Execution(
         execution_id=plan.key,
@@ -89,4 +94,5 @@ def _unfinished(plan: Plan, raw: RawExecution) -> Execution:
         duration_ms=0.0,
         attempts=(),
         raw=raw,
+        answered_by=runner if runner != plan.runner.name else None,
     )

@@ -58,7 +58,7 @@ class SweepCounts:
     def add_usage(self, report: SessionReport) -> None:
         """Add the cost and tokens of a report."""
         usage = report.usage
-        self.cost_usd = _sum(self.cost_usd, usage.cost_usd)
+        self.cost_usd = _sum(self.cost_usd, report.cost_usd)
         self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
         self.output_tokens = _sum(self.output_tokens, usage.output_tokens)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.executions.agent_setup import agent_setup
 from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.executions.workspaces.archive import restore
@@ -62,7 +63,17 @@ class PairScorer:
 
     def normalize(self, execution: Execution, case: Case) -> SessionReport:
         """Return the session report of an execution, priced for the runner that answered."""
-        return normalize(execution, case, self._answering(execution))
+        return normalize(execution, case, self._answering(execution), self._prices_of)
+
+    def _prices_of(self, name: str) -> Mapping[str, float] | None:
+        """Return the prices of the pair's own runner, or of a fallback; None where there is none of the name."""
+        runner = self._rules.pair.runner
+        if name == runner.name:
+            return runner.prices
+        try:
+            return self._context.runner_named(name, runner.place).prices
+        except InputError:
+            return None
 
     def _answering(self, execution: Execution) -> Runner:
         """The runner that answered: the pair's own, or a fallback."""
@@ -89,7 +100,7 @@ class PairScorer:
 
     def reprice(self, report: SessionReport, execution: Execution) -> SessionReport:
         """Store a stored report again with its cost by today's prices."""
-        report = repriced(report, execution, self._answering(execution))
+        report = repriced(report, execution, self._answering(execution), self._prices_of)
         self._recorder.record_report(report, execution, self._rules.prices_of(execution.answered_by))
         return report
 

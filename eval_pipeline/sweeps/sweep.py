@@ -328,7 +328,7 @@ class _Sweep:
             gates=self._context.graders.gates,
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
-                answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
+                answer=lambda plan, raw, runner: self._execution_of(plan).turns.answer(plan, raw, runner),
                 log=lambda call: self._execution_of(call.plan).log(call),
                 turn_started=self._context.observer.turn_started,
             ),

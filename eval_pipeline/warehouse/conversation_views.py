@@ -18,16 +18,20 @@ _TURNS = """
                unnest(range(1, json_array_length(turns)::BIGINT + 1)) AS turn
         FROM session_reports WHERE json_array_length(turns) > 0)"""
 
-_GIVEN_UP = f"""
-    SELECT suite, runner, unnest(from_json(start -> '$.speech.given_up', '["JSON"]')) AS start FROM ({_TURNS})
-    WHERE turn = 1 AND (start -> '$.speech.given_up') IS NOT NULL"""
-_LINES = ("$[*].speech", "$[*].speech.given_up[*].speech")
-"""Where what is known of the lines of a simulator is: those of the turns, and those of turns that are given up."""
+_GIVEN_UP = """
+    SELECT suite, runner, unnest(from_json(given_up, '["JSON"]')) AS start
+    FROM session_reports WHERE given_up IS NOT NULL"""
+GIVEN_UP_TOKENS = """list_concat(
+    TRY_CAST(json_extract_string(r.given_up, '$[*].usage.input_tokens') AS BIGINT[]),
+    TRY_CAST(json_extract_string(r.given_up, '$[*].usage.output_tokens') AS BIGINT[]))"""
+"""The known tokens of targets in turns that are given up (of `session_reports r`)."""
+_LINES = ("turns", "given_up")
+"""Columns with what is known of the lines of a simulator: those of the turns, and those of turns that are given up."""
 
 
 def _of_lines(*fields: str) -> str:
     """Return the values of fields of all lines (of `session_reports r`)."""
-    lists = (f"json_extract_string(r.turns, '{lines}.{field}')" for lines in _LINES for field in fields)
+    lists = (f"json_extract_string(r.{lines}, '$[*].speech.{field}')" for lines in _LINES for field in fields)
     return f"list_concat({', '.join(lists)})"
 
 

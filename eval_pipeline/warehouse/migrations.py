@@ -180,6 +180,9 @@ _ADDED_IN_33: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"clustered"
 _ADDED_IN_40: Mapping[str, Mapping[str, str]] = {"pair_statistics": {"totals": TOTALS_TYPE, "outcomes": "BLOB"}}
 _ADDED_IN_36: Mapping[str, Mapping[str, str]] = {"cases": {"repetitions": "INTEGER"}}
 _ADDED_IN_37: Mapping[str, Mapping[str, str]] = {"cases": {"input_key": "VARCHAR"}}
+_ADDED_IN_44: Mapping[str, Mapping[str, str]] = {"session_reports": {"given_up": "JSON", "answer_cost_usd": "DOUBLE"}}
+_GIVEN_UP_IN_44 = """UPDATE session_reports SET given_up = json_extract(turns, '$[0].speech.given_up')
+                     WHERE json_extract(turns, '$[0].speech.given_up') IS NOT NULL"""
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -284,6 +287,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(41, "cases that the project has no more", tuple(table_statements([BY_NAME["retired_cases"]]))),
     Migration(42, "stale pairs by the plan of their files", tuple(table_statements([BY_NAME["seen_plans"]]))),
     Migration(43, "what was used in turns of conversations that began anew", ()),
+    Migration(44, "turns given up and the cost of answers", (*_added(_ADDED_IN_44), _GIVEN_UP_IN_44)),
 )
 
 

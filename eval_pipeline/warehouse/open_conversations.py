@@ -51,12 +51,6 @@ class OpenConversation:
             written.insert(0, {_HOLDER: str(this_process())})
         self._write(written)
 
-    def begin_anew(self) -> None:
-        """Remove all entries."""
-        if not self._taken:
-            self._path.unlink(missing_ok=True)
-            self._begun = False
-
     def _write(self, entries: Sequence[Mapping[str, Any]]) -> None:
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:

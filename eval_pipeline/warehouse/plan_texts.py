@@ -134,8 +134,11 @@ _HEAD = f"""concat('{{"suite":', {_text("v.suite")}, ',"case_id":', {_text("v.ca
     "error": _text("e.error"),
     "hooks": _filled("(e.workspace->'$.hooks')"),
 })})"""  # fmt: skip
-_USAGE = f"""CASE WHEN {" OR ".join(f"r.{name} IS NOT NULL" for name in Usage.__dataclass_fields__)}
-    THEN '{{' || substr({_members({name: _text(f"r.{name}") for name in Usage.__dataclass_fields__})}, 2) || '}}' END"""
+_MEASURES = {name: f"r.{name}" for name in Usage.__dataclass_fields__} | {
+    "cost_usd": "coalesce(r.answer_cost_usd, r.cost_usd)"
+}
+_USAGE = f"""CASE WHEN {" OR ".join(f"{value} IS NOT NULL" for value in _MEASURES.values())}
+    THEN '{{' || substr({_members({name: _text(value) for name, value in _MEASURES.items()})}, 2) || '}}' END"""
 _CHOSEN = """
     CREATE OR REPLACE TEMP TABLE chosen_plans AS
     SELECT v.*, row_number() OVER (ORDER BY v.suite, v.runner, t.position, v.case_id, v.repetition) AS place
@@ -146,6 +149,7 @@ _PARTS = {
     "session": f"""CASE WHEN r.execution_id IS NOT NULL THEN {_members({
         "output": _text("r.final_output"), "session_id": _text("r.session_id"),
         "agent_version": _text("r.agent_version"),
+        "retries_cost_usd": _text("nullif(r.cost_usd - r.answer_cost_usd, 0)"),
     })} END""",
     "measures": _members({
         "usage": _USAGE, "duration_ms": _text("r.duration_ms"), "ttft_ms": _text("r.ttft_ms"),

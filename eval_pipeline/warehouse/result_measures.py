@@ -7,7 +7,7 @@ import polars as pl
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.totals import MEASURES, METRIC_COLUMNS, Measured
 from eval_pipeline.warehouse.conversation_views import SPEAKERS, speech_usage
-from eval_pipeline.warehouse.selections import Selection, read_results
+from eval_pipeline.warehouse.selections import Selection, existing_columns, read_results
 from eval_pipeline.warehouse.store import Connection
 
 _KEYS = "v.suite, v.runner, v.case_id, v.repetition"
@@ -59,7 +59,9 @@ def read_measured(
 ) -> Measured:
     """Return the selected results with what they measured."""
     results = read_results(connection, selection, name, cluster_by)
-    joins = "LEFT JOIN session_reports r USING (execution_id)"
+    is_older = "given_up" not in existing_columns(connection, "session_reports")
+    reports = "(SELECT *, NULL::JSON AS given_up FROM session_reports)" if is_older else "session_reports"
+    joins = f"LEFT JOIN {reports} r USING (execution_id)"
     rows = connection.execute(selection.query(f"{_KEYS}, {_MEASURES}", joins), selection.values).fetchall()
     keys = {key: results.frame.schema[key] for key in ("suite", "runner", "case_id", "repetition")}
     measures = pl.DataFrame(rows, schema={**keys, **MEASURES}, orient="row")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
@@ -72,6 +72,7 @@ _REPORTS = encoder(
         "event_count",
         "selected_at",
         "turns",
+        "given_up",
         "prices",
         "started_at",
         "ended_at",
@@ -265,6 +266,7 @@ def report_row(
         event_count=len(report.events),
         selected_at=now,
         turns=report.turn_starts or None,
+        given_up=report.given_up or None,
         prices=prices,
         started_at=parse_time(report.started_at),
         ended_at=parse_time(report.ended_at),
@@ -355,7 +357,9 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
     return value_of(
         SessionReport,
         row,
-        usage=value_of(Usage, row),
+        usage=_stored_usage(row),
+        given_up=tuple(row.get("given_up") or ()),
+        retries_cost_usd=_retries_cost_usd(row),
         started_at=started_at,
         ended_at=ended_at,
         turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
@@ -364,6 +368,19 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
             value_of(DetectedSkill, skill, evidence=tuple(skill["evidence"])) for skill in row["skills"] or ()
         ),
     )
+
+
+def _stored_usage(row: Mapping[str, Any]) -> Usage:
+    """Return the usage of the answer; a row that does not tell its cost apart has paid for nothing else."""
+    usage, cost_usd = value_of(Usage, row), row.get("answer_cost_usd")
+    return usage if cost_usd is None else replace(usage, cost_usd=cost_usd)
+
+
+def _retries_cost_usd(row: Mapping[str, Any]) -> float | None:
+    answer, everything = row.get("answer_cost_usd"), row["cost_usd"]
+    if answer is None:
+        return 0.0
+    return None if everything is None else everything - answer
 
 
 def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Row:

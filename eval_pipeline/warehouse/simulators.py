@@ -12,9 +12,10 @@ _IN_PAIRS = """
     SELECT suite, runner, string_agg(DISTINCT simulator, ', ' ORDER BY simulator) AS simulators
     FROM current_verdicts JOIN (
         SELECT execution_id, unnest(json_extract_string(turns, '$[*].speech.simulator')) AS simulator
-        FROM session_reports WHERE json_array_length(turns) > 0) USING (execution_id)
+        FROM session_reports WHERE turns IS NOT NULL AND json_array_length(turns) > 0) USING (execution_id)
     WHERE simulator IS NOT NULL GROUP BY suite, runner"""
-_ANY = "SELECT 1 FROM session_reports WHERE json_array_length(turns) > 0 LIMIT 1"
+_ANY = "SELECT 1 FROM session_reports WHERE turns IS NOT NULL LIMIT 1"
+"""Row groups without a conversation are not read: their statistics tell that every value is NULL."""
 
 
 def with_simulators(standings: pl.DataFrame, ask: Callable[[str], pl.DataFrame]) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eval_pipeline.warehouse.conversation_views import SPEAKERS, speech_usage
+from eval_pipeline.warehouse.conversation_views import GIVEN_UP_TOKENS, SPEAKERS, speech_usage
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -31,9 +31,9 @@ def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
            SELECT coalesce(sum(coalesce(r.cost_usd, 0) + coalesce(list_sum({costs}), 0)), 0)
                 + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS usd,
                   coalesce(sum(e.attempt_count), 0)::BIGINT AS attempts,
-                  coalesce(sum(r.total_tokens), 0)::BIGINT AS tokens
+                  (coalesce(sum(r.total_tokens), 0) + coalesce(sum(list_sum({given_up})), 0))::BIGINT AS tokens
            FROM target_executions e LEFT JOIN session_reports r USING (execution_id) WHERE e.sweep_id = $1""".format(
-            costs=speech_usage("cost_usd", "DOUBLE")
+            costs=speech_usage("cost_usd", "DOUBLE"), given_up=GIVEN_UP_TOKENS
         ),
         [sweep_id],
     )

@@ -259,7 +259,7 @@ _OF_EXECUTIONS: Mapping[str, tuple[Table, str]] = {
     name: (replace(BY_NAME[name], columns=tuple(each for each in BY_NAME[name].columns if each.name in read)), order)
     for name, read, order in (
         ("target_executions", {*field_names(Execution, RawExecution), "artifacts", "raw"}, ""),
-        ("session_reports", {*field_names(SessionReport, Usage), "turns", "reported_times"}, ""),
+        ("session_reports", {*field_names(SessionReport, Usage), "turns", "reported_times", "answer_cost_usd"}, ""),
         ("session_events", {"execution_id", "event", "text"}, _IN_ORDER),
         ("evaluator_scores", {*field_names(Score)}, ""),
         ("member_scores", {*field_names(SubScore), "execution_id", "spec_key", "member"}, _IN_ORDER),

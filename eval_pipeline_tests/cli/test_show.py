@@ -211,4 +211,8 @@ def test_a_conversation_of_one_turn_is_shown_with_its_end_and_the_lines_that_wer
     told = ["✗ it is found — it is not", "✗ tool_routing: 1/5 (fail), wrong_tool in turn 1 — no tool"]
     assert [line for line in lines if "it is not" in line or "no tool" in line] == told
     assert "grader judge (its reply: --full)" in lines
+    whole = " ".join(project("show", "talks/talk", "--full").out.split())
+    assert 'metric tool_routing: details {"metric":"tool_routing"' in whole
+    assert '"failure_code":"wrong_tool"' in whole
+    assert "grader judge replied:" in whole
     assert "users played by user: agent" in project("leaderboard").out

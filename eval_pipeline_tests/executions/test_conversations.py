@@ -65,7 +65,7 @@ def hold(speaker: Speaker, target: Target, **conversation: Any) -> RawExecution 
     """The raw execution of a conversation whose input is `be brief`."""
     case = a_case(text="be brief", conversation=Conversation(turns=(), **conversation))
     conversations = Conversations(
-        speaker=lambda call: speaker, answer=lambda plan, raw: Answer(str(raw.payload["output"]))
+        speaker=lambda call: speaker, answer=lambda plan, raw, runner: Answer(str(raw.payload["output"]))
     )
     call = a_call(Path("files"), a_plan(case))
     return asyncio.run(converse(call, target.execute, conversations, lambda: target.now_s))

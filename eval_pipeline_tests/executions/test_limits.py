@@ -253,7 +253,7 @@ def test_turns_of_conversations_widen_the_limit_as_calls_do() -> None:
     cases = [a_case(f"c{number}", conversation=Conversation(turns=turns)) for number in range(64)]
     conversations = Conversations(
         speaker=lambda call: ScriptedSpeaker(Conversation(turns=turns), passed=always),
-        answer=lambda plan, raw: Answer(""),
+        answer=lambda plan, raw, runner: Answer(""),
     )
     seconds = 0.0
 

@@ -203,7 +203,7 @@ def test_the_waiting_of_a_simulator_is_no_part_of_a_conversation_s_time(limit: P
         )
         conversations = Conversations(
             speaker=lambda call: _PlayedUser(simulator, call.plan.case.id),
-            answer=lambda plan, raw: Answer(str(raw.payload["output"])),
+            answer=lambda plan, raw, runner: Answer(str(raw.payload["output"])),
         )
         spoken_with = replace(environment, gates=NO_GATES, conversations=conversations)
         agent = OnDemand(runner("agent", "elsewhere.example.com"), Simulated(), spoken_with, virtual_clock())

@@ -55,7 +55,7 @@ def hold(
 
     speaker = SimulatedSpeaker(user, simulator.ask, greeting)
     conversations = Conversations(
-        speaker=lambda call: speaker, answer=lambda plan, raw: Answer(str(raw.payload["output"]))
+        speaker=lambda call: speaker, answer=lambda plan, raw, runner: Answer(str(raw.payload["output"]))
     )
     call = a_call(Path("files"), a_plan(a_case(user=user)))
     return asyncio.run(converse(call, execute, conversations, lambda: 0.0)), simulator

@@ -19,7 +19,8 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.reports.normalize import normalize, normalizer_version, with_cost
+from eval_pipeline.reports.normalize import normalize, normalizer_version
+from eval_pipeline.reports.retries import with_cost
 from eval_pipeline.suites.model import Message
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, an_execution
 

@@ -170,3 +170,4 @@ def test_a_bad_day_is_an_error_of_its_own_class_and_what_was_spent_before_it_is_
     assert origins == origin
     lines = project.ask("SELECT count(*) FROM conversation_turns WHERE simulator IS NOT NULL")
     assert side == "user" or lines == [(len(days),)]  # answered or not, a line is paid for
+    assert project.ask("SELECT DISTINCT final_output FROM session_reports") == [("hello",)]

@@ -45,23 +45,51 @@ def test_a_refused_turn_is_tried_again_and_no_turn_before_it(tmp_path: Path) -> 
     assert folder.ask("SELECT input_tokens FROM session_reports") == [(320,)]
 
 
-def test_a_conversation_with_a_workspace_begins_anew_and_what_was_used_before_is_counted(tmp_path: Path) -> None:
+def test_a_conversation_with_a_workspace_begins_anew_and_what_was_used_before_is_paid_and_not_judged(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "p" / "template").mkdir(parents=True)
     again = [said(f"hi {number}") for number in range(4)]
+    budgets = [{"type": "cost", "budget": 0.45}, {"type": "token-usage", "max_total": 400}]
 
     folder, sent = hold(
         tmp_path / "p",
         in_turn(said("hi 1"), said("hi 2"), REFUSED, *again),
-        {"workspace": {"template": "../template"}},
+        {"workspace": {"template": "../template"}, "assertions": budgets},
     )
 
     assert sent == [1, 3, 5, 1, 3, 5, 7]
-    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
-    assert folder.ask("SELECT input_tokens, round(cost_usd, 6) FROM session_reports") == [(480, 0.6)]
+    assert folder.ask("SELECT status, round(cost_usd, 6) FROM current_verdicts") == [("passed", 0.6)]
+    costs = "SELECT input_tokens, round(cost_usd, 6), round(answer_cost_usd, 6) FROM session_reports"
+    assert folder.ask(costs) == [(320, 0.6, 0.4)]
     assert folder.ask("SELECT role, input_tokens, round(cost_usd, 6) FROM conversation_spending") == [
         ("agent", 480, 0.6)
     ]
     assert folder.ask("SELECT sum(input_tokens) FROM conversation_turns WHERE speaker = 'agent'") == [(320,)]
+
+
+def test_a_fallback_does_not_pay_for_the_runner_that_failed_before_it(tmp_path: Path) -> None:
+    """Two turns and two refused calls of the agent, then four turns of its fallback, each at its own prices."""
+    made = make_project(tmp_path / "p")
+    made.write_suite({"id": "talk", "user": {"script": ["a", "b", "c", "d"]}, "assertions": [contains("hi")]})
+    of_agent, of_spare = in_turn(said("hi 1"), said("hi 2"), REFUSED), in_turn(said("hi"))
+    with serve(lambda request: (of_agent if request.path == "/agent" else of_spare)(request)) as server:
+        runner = {"adapter": "endpoint", "retries": {"max_retries": 1, "initial_delay_s": 0.0}}
+        prices = [{"input_per_million": 1000 * n, "output_per_million": 1000 * n, "per_call": 10 * n} for n in (1, 2)]
+        made.write_runners(
+            {"name": "agent", "url": f"{server.url}/agent", "fallbacks": ["spare"], "prices": prices[0], **runner},
+            {"name": "spare", "url": f"{server.url}/spare", "prices": prices[1], **runner},
+        )
+        counts = made.sweep(runner="agent")
+
+    assert made.ask("SELECT answered_by, attempts ->> '$[*].runner' FROM target_executions") == [
+        ("spare", [None, None, "spare"])
+    ]
+    costs = "SELECT input_tokens, cost_usd, answer_cost_usd FROM session_reports"
+    assert made.ask(costs) == [(320, pytest.approx(80.8 + 20.2 + 20), pytest.approx(80.8))]
+    assert counts.cost_usd == pytest.approx(121)
+    spending = "SELECT role, input_tokens, cost_usd FROM conversation_spending"
+    assert made.ask(spending) == [("agent", 480, pytest.approx(80.8 + 20.2))]
 
 
 def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:

@@ -47,18 +47,20 @@ class Killer:
         said = sum(message["role"] == "assistant" for message in messages)
         if request.path.startswith("/user"):
             return chat_reply(json.dumps({"message": f"line {said + 1}", "end": said + 1 == TURNS}), usage=USAGE)
-        if messages[-1]["role"] == "tool":
+        if messages[-1]["role"] == "tool" or "tools" not in request.json:
             return chat_reply(f"answer to {messages[-1]['content']}", usage=USAGE)
         return calls(("find", {"n": sum(message["role"] == "user" for message in messages)}))
 
 
-def project_of(folder: Path, server: LocalServer, **case: Any) -> ProjectFolder:
+def project_of(folder: Path, server: LocalServer, *, tools: bool = True, **agent: Any) -> ProjectFolder:
     project = make_project(folder / "project")
-    project.write_suite({"id": "talk", "user": {"persona": "p"}, "assertions": [contains("answer")], **case})
+    project.write_suite({"id": "talk", "user": {"persona": "p"}, "assertions": [contains("answer")]})
     chat = {"adapter": "chat", "model": "m", "retries": {"max_retries": 0}}
     find = tool("find", implementation={"type": "http", "url": server.url + "/tool"})
+    more = {"tools": [find]} if tools else {"fallbacks": ["spare"]}
     project.write_runners(
-        {"name": "agent", **chat, "base_url": server.url + "/agent/v1", "tools": [find]},
+        {"name": "agent", **chat, "base_url": server.url + "/agent/v1", **more, **agent},
+        {"name": "spare", **chat, "base_url": server.url + "/spare/v1"},
         {"name": "user", **chat, "base_url": server.url + "/user/v1"},
     )
     return project
@@ -97,26 +99,51 @@ def test_a_killed_conversation_goes_on_and_no_finished_call_is_repeated(kills: S
     assert not list((project.data / "conversations").glob("*"))
 
 
-def test_an_agent_with_a_state_of_its_own_begins_anew_and_that_is_said(tmp_path: Path) -> None:
-    killer = Killer([7])
+@pytest.mark.parametrize(
+    ("kills", "agent", "simulator", "begun_anew_after"),
+    [
+        pytest.param([7], 2 * TURNS + 3, TURNS + 2, 1, id="in its second turn"),
+        pytest.param([7, 11], 2 * TURNS + 8, TURNS + 5, 2, id="and then in its third"),
+        pytest.param([2], 2 * TURNS, TURNS, None, id="before its first answer"),
+        pytest.param([3], 2 * TURNS + 1, TURNS, None, id="within its first turn"),
+    ],
+)
+def test_an_agent_with_a_state_of_its_own_begins_anew_and_what_it_used_before_counts(
+    kills: Sequence[int], agent: int, simulator: int, begun_anew_after: int | None, tmp_path: Path
+) -> None:
+    killer = Killer(kills)
     with serve(killer) as server:
-        project = project_of(tmp_path, server, workspace={})
+        project = project_of(tmp_path, server, prices={"per_call": 0.5})
         (project.root / "template").mkdir()
         test = json.loads((project.root / "suites" / "sums.yaml").read_text())["tests"][0]
         project.write_suite({**test, "workspace": {"template": "../template"}})
-        with start_command("run", "--runner", "agent", "--simulator", "user", cwd=project.root) as killer.process:
-            killer.process.wait()
-        with start_command("run", "--runner", "agent", "--simulator", "user", cwd=project.root) as second:
-            killer.process = second
-            _, printed = second.communicate()
+        killed = run_until_it_ends(project, killer, 9)
 
-    assert "interrupted after 1 turn" in printed
-    assert "begins anew" in printed
-    assert max(killer.seen.values()) == 2
+    assert killed == len(kills)
     ((raw,),) = project.ask("SELECT raw FROM target_executions")
-    assert json.loads(raw)["payload"]["begun_anew_after"] == 1
-    calls_of = {"agent": 2 * TURNS + 2, "simulator": TURNS + 2}
+    assert json.loads(raw)["payload"].get("begun_anew_after") == begun_anew_after
+    spent = "SELECT role, input_tokens, cost_usd FROM conversation_spending ORDER BY role"
+    assert project.ask(spent) == [("agent", 10 * agent, 0.5 * agent), ("simulator", 10 * simulator, None)]
+    cost = "SELECT input_tokens, cost_usd, coalesce(answer_cost_usd, cost_usd) FROM session_reports"
+    assert project.ask(cost) == [(10 * 2 * TURNS, 0.5 * agent, 0.5 * 2 * TURNS)]
+    assert project.ask("SELECT sum(input_tokens) FROM conversation_turns") == [(10 * 3 * TURNS,)]
+
+
+def test_what_a_fallback_used_before_a_kill_counts_once(tmp_path: Path) -> None:
+    killer = Killer([8])
+    answers, broken = killer.answer, Reply(status=400)
+
+    def answer(request: Received) -> Reply:
+        is_second = request.path.startswith("/agent") and len(request.json["messages"]) > 1
+        return broken if is_second else answers(request)
+
+    killer.answer = answer  # type: ignore[method-assign]
+    with serve(killer) as server:
+        project = project_of(tmp_path, server, prices={"per_call": 0.5}, tools=False)
+        killed = run_until_it_ends(project, killer, 3)
+
+    assert killed == 1
+    assert project.ask("SELECT answered_by, completed FROM target_executions") == [("spare", True)]
+    calls_of = {"agent": 1 + 2 + TURNS, "simulator": 2 + 3 + TURNS}
     spent = "SELECT role, input_tokens FROM conversation_spending ORDER BY role"
     assert project.ask(spent) == [(role, 10 * calls) for role, calls in calls_of.items()]
-    assert project.ask("SELECT input_tokens FROM session_reports") == [(10 * calls_of["agent"],)]
-    assert project.ask("SELECT sum(input_tokens) FROM conversation_turns") == [(10 * 3 * TURNS,)]

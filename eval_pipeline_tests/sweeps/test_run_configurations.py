@@ -198,8 +198,21 @@ def test_the_judge_is_told_which_of_prompt_and_tools_are_not_known(tmp_path: Pat
         ("chat", {}, []),
         ("chat", {"body": {"tools": [{"name": "a"}]}}, None),
         ("endpoint", {}, None),
+        ("chat", {"base_url": "https://agent.example/v1"}, None),
+        ("chat", {"base_url": "https://agent.example/v1", "tools": []}, []),
+        ("chat", {"base_url": "https://api.openai.com/v1/", "wire": "openai-responses"}, []),
+        ("chat", {"base_url": "https://mine.openai.azure.com", "wire": "azure"}, []),
     ],
-    ids=["declared", "none", "in the body", "behind an address"],
+    ids=[
+        "declared",
+        "none",
+        "in the body",
+        "behind an address",
+        "an agent behind the address of a model",
+        "declared to be none",
+        "the provider's own address",
+        "the customer's address",
+    ],
 )
 def test_the_tools_of_a_model_are_those_of_its_runner(adapter: str, settings: dict[str, Any], tools: Any) -> None:
     assert agent_setup(None, a_runner(adapter=adapter, settings=settings), ()).tools == tools

@@ -13,6 +13,7 @@ import pytest
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.migrations import migrate, schema_version
 from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.result_measures import read_measured
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
@@ -247,10 +248,12 @@ def test_results_that_an_older_version_published_are_read_as_they_are(tmp_path: 
 
     with open_results(tmp_path) as opened:
         chosen = [read_results(opened, select(opened, what)) for what in ("current", "sweep:x")]
+        measured = read_measured(opened, select(opened, "sweep:x"))
         sweeps = sweep_ids(opened)
 
     assert [results.frame["status"].to_list() for results in chosen] == [["passed"], ["passed"]]
     assert sweeps == ["x"]
+    assert measured.measures["cost_unknown"].to_list() == [True]
     assert (tmp_path / "results.duckdb").read_bytes() == before
 
 

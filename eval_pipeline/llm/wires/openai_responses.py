@@ -47,10 +47,11 @@ class OpenAIResponses:
     """Messages become input items. `base_url` is the part before `/responses`."""
 
     name: ClassVar[str] = "openai-responses"
+    base_url: ClassVar[str] = OpenAI.base_url
 
     def __init__(self, endpoint: Endpoint) -> None:
         without_version(endpoint, self.name)
-        base_url = endpoint.base_url or OpenAI.base_url
+        base_url = endpoint.base_url or self.base_url
         self._url = address(base_url, "/responses")
         self._embeddings = address(base_url, "/embeddings")
         self.headers: Mapping[str, str] = headers_of(endpoint)

@@ -255,9 +255,8 @@ def _first_known(raw: Mapping[str, Any], read: Callable[[Any], Number | None], *
 def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport:
     """Return a session report from its JSON form, under a new execution id."""
     values = {key: value for key, value in stored.items() if key in SessionReport.__dataclass_fields__}
-    report = SessionReport(
-        **{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage(), "turn_starts": ()}
-    )
+    unread = {"events": (), "skills": (), "usage": Usage(), "turn_starts": (), "given_up": (), "retries_cost_usd": 0.0}
+    report = SessionReport(**{**values, "execution_id": execution_id, **unread})
     return replace(
         report,
         usage=_stored_usage(mapping(stored.get("usage"))),

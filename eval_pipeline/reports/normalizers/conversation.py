@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eval_pipeline.executions.exchanges import GIVEN_UP
+from eval_pipeline.executions.exchanges import FORMAT, GIVEN_UP
 from eval_pipeline.executions.raw_turns import RawTurn, turns_of
 from eval_pipeline.llm.reading import amount, mappings, text
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
@@ -38,6 +38,16 @@ class _ReadTurn:
         """Whether the simulator had nothing usable to say, so that the target was not called."""
         return "fault" in (self.raw.speech or ())
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the target brought something back, whole or not."""
+        return not (self.raw.failed and self.raw.raw.format == FORMAT and not self.raw.raw.payload.get("turns"))
+
+    @property
+    def model_calls(self) -> int | None:
+        """The calls in the turn; one that was not answered is a call."""
+        return self.report.model_calls if self.is_answered else 1
+
     def events(self) -> tuple[Event, ...]:
         """Return the messages to the target, then its events without repeated messages of the user."""
         messages = (MessageEvent(role=message["role"], text=message["text"]) for message in self.raw.messages)
@@ -52,7 +62,7 @@ class _ReadTurn:
             usage=self.report.usage,
             duration_ms=self.duration_ms,
             ttft_ms=self.report.ttft_ms,
-            model_calls=self.report.model_calls,
+            model_calls=self.model_calls,
             model=self.report.model,
             speech=self.raw.speech,
         )
@@ -62,32 +72,42 @@ class _ReadTurn:
 class ConversationNormalizer:
     """One report of all turns: messages and events in order, usage added up, and where each turn begins."""
 
-    version = "6"
+    version = "7"
 
     def normalize(self, material: RawSession) -> SessionReport:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
+        given_up = tuple(mappings(material.raw.payload.get(GIVEN_UP)))
         if not turns:
-            return SessionReport(execution_id=material.execution_id)
-        given_up = mappings(material.raw.payload.get(GIVEN_UP))
-        reports = [turn.report for turn in turns if not turn.is_unspoken] or [turns[-1].report]
-        failed = next((report for report in reports if report.failure_class is not None), reports[-1])
+            return SessionReport(execution_id=material.execution_id, given_up=given_up)
+        called = [turn for turn in turns if not turn.is_unspoken]
+        reports = [turn.report for turn in called] or [turns[-1].report]
+        last = next((turn.report for turn in reversed(turns) if turn.is_answered), reports[-1])
+        failed = next((report for report in reports if report.failure_class is not None), last)
         return replace(
-            reports[-1],
+            last,
+            final_output=_last_words(turns),
             prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
             failure_class=failed.failure_class,
             error=failed.error,
-            usage=total_usage([*(turn.report.usage for turn in turns if turn.is_counted), *_usages(given_up)]),
+            usage=total_usage([turn.report.usage for turn in turns if turn.is_counted]),
             events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),
             started_at=reports[0].started_at,
             ttft_ms=reports[0].ttft_ms,
-            model_calls=_sum(report.model_calls for report in reports),
+            model_calls=_sum(turn.model_calls for turn in called) if called else None,
             unparsed_lines=sum(report.unparsed_lines for report in reports),
             unknown_events=_counts(reports),
             duration_ms=_sum(report.duration_ms for report in reports),
-            turn_starts=tuple(_starts(turns, given_up)),
+            turn_starts=tuple(_starts(turns)),
             ended_by=text(material.raw.payload.get("ended_by")),
+            given_up=given_up,
         )
+
+
+def _last_words(turns: Sequence[_ReadTurn]) -> str | None:
+    """Return the target's last message to the user: that of an earlier turn where the latest failed without words."""
+    words = ((turn.report.final_output, turn.raw.failed) for turn in reversed(turns))
+    return next((output for output, failed in words if output is not None or not failed), None)
 
 
 def _report(material: RawSession, turn: RawTurn) -> SessionReport:
@@ -98,22 +118,11 @@ def _is_repeated(event: Event) -> bool:
     return isinstance(event, MessageEvent) and event.role == "user" and not event.injected
 
 
-def _starts(turns: Sequence[_ReadTurn], given_up: Sequence[Mapping[str, Any]]) -> Iterator[TurnStart]:
-    """Yield the starts of the turns; what was used in turns that are given up is with the first."""
+def _starts(turns: Sequence[_ReadTurn]) -> Iterator[TurnStart]:
     position = 0
     for turn in turns:
-        start = turn.start(position)
-        lost = {GIVEN_UP: list(given_up)} if given_up and turn is turns[0] else {}
-        yield replace(start, speech={**(start.speech or {}), **lost}) if lost else start
+        yield turn.start(position)
         position += len(turn.events())
-
-
-def _usages(given_up: Iterable[Mapping[str, Any]]) -> Iterator[Usage]:
-    """Yield what the target used in turns that are given up."""
-    for used in given_up:
-        if "usage" in used:
-            usage = Usage(**used["usage"])
-            yield replace(usage, cost_usd=None, cost_source=None) if usage.cost_source == "computed" else usage
 
 
 def _sum(values: Iterable[Any]) -> Any:
