@@ -66,19 +66,10 @@ _REPORTS = encoder(
     Usage,
     Execution,
     given=(
-        "normalizer",
-        "tool_calls",
-        "commands",
-        "event_count",
-        "selected_at",
-        "turns",
-        "given_up",
-        "prices",
-        "started_at",
-        "ended_at",
-        "reported_times",
+        "normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns", "given_up", "prices",
+        "started_at", "ended_at", "reported_times",
     ),
-)
+)  # fmt: skip
 _EVENTS = encoder(
     BY_NAME["session_events"], Execution, given=("position", "kind", "text", "tool", "ok", "event", "turn")
 )
@@ -261,17 +252,13 @@ def report_row(
         report.usage,
         execution,
         normalizer=normalizer,
-        tool_calls=len(report.tool_calls),
-        commands=len(report.commands),
-        event_count=len(report.events),
+        tool_calls=len(report.tool_calls), commands=len(report.commands), event_count=len(report.events),
         selected_at=now,
-        turns=report.turn_starts or None,
-        given_up=report.given_up or None,
+        turns=report.turn_starts or None, given_up=report.given_up or None,
         prices=prices,
-        started_at=parse_time(report.started_at),
-        ended_at=parse_time(report.ended_at),
+        started_at=parse_time(report.started_at), ended_at=parse_time(report.ended_at),
         reported_times=[report.started_at, report.ended_at],
-    )
+    )  # fmt: skip
 
 
 LONG_TEXT = 4_000
@@ -357,9 +344,8 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
     return value_of(
         SessionReport,
         row,
-        usage=_stored_usage(row),
+        **_stored_costs(row),
         given_up=tuple(row.get("given_up") or ()),
-        retries_cost_usd=_retries_cost_usd(row),
         started_at=started_at,
         ended_at=ended_at,
         turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
@@ -370,17 +356,13 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
     )
 
 
-def _stored_usage(row: Mapping[str, Any]) -> Usage:
-    """Return the usage of the answer; a row that does not tell its cost apart has paid for nothing else."""
-    usage, cost_usd = value_of(Usage, row), row.get("answer_cost_usd")
-    return usage if cost_usd is None else replace(usage, cost_usd=cost_usd)
-
-
-def _retries_cost_usd(row: Mapping[str, Any]) -> float | None:
-    answer, everything = row.get("answer_cost_usd"), row["cost_usd"]
+def _stored_costs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the answer used, and what retries cost; all was paid for the answer where its cost is not apart."""
+    usage, answer, everything = value_of(Usage, row), row.get("answer_cost_usd"), row["cost_usd"]
     if answer is None:
-        return 0.0
-    return None if everything is None else everything - answer
+        return {"usage": usage}
+    retries = None if everything is None else everything - answer
+    return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": retries}
 
 
 def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Row:
