@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -194,10 +194,8 @@ def result_files(system: str, project: Project) -> ResultFiles:
 
 def _evaluators(task: ResultTask) -> Iterator[dict[str, Any]]:
     """Yield an evaluator for each recorded score; where one sums up the others, these have no weight."""
-    for name in task.scores:
-        if not _is_share(task.scores[name]):
-            continue
-        evaluator: dict[str, Any] = {"name": slug(name), "type": "recorded-score", "score": name}
+    for evaluator in _recorded(name for name in task.scores if _is_share(task.scores[name])):
+        name = evaluator["score"]
         if name == _VERDICT:
             evaluator["required"] = True
         if _WHOLE in task.scores and name != _WHOLE:
@@ -208,8 +206,17 @@ def _evaluators(task: ResultTask) -> Iterator[dict[str, Any]]:
 def _evaluators_without_scores(task: ResultTask) -> Iterator[dict[str, Any]]:
     """Yield the evaluators of a task of which no sample has a score: those that its logs name, else one that asks for
     an answer."""
-    named = [{"name": slug(name), "type": "recorded-score", "score": name} for name in task.scorers]
-    yield from named or [_ANSWERED]
+    yield from list(_recorded(task.scorers)) or [_ANSWERED]
+
+
+def _recorded(scores: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield an evaluator for each score, no two of them of one name: `acc (a)` and `acc [a]` are written alike."""
+    names: set[str] = set()
+    for score in scores:
+        possible = (f"{slug(score)}-{number}" if number > 1 else slug(score) for number in count(1))
+        name = next(each for each in possible if each not in names)
+        names.add(name)
+        yield {"name": name, "type": "recorded-score", "score": score}
 
 
 def _is_share(values: Sequence[float | None]) -> bool:

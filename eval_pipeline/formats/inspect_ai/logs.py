@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,9 +37,20 @@ class InspectLogs:
             task, model = about.get("task"), about.get("model")
             if not isinstance(task, str) or not isinstance(model, str):
                 raise InputError(f"{show_path(path)} is no log of inspect: it names no task and model")
-            scorers = tuple(str(scorer["name"]) for scorer in mappings(about.get("scorers")) if "name" in scorer)
+            scorers = _scores_of(str(scorer["name"]) for scorer in mappings(about.get("scorers")) if "name" in scorer)
             for sample in samples:
                 yield _sample(_with_attachments(sample), task, model, scorers)
+
+
+def _scores_of(scorers: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that samples have for the scores of these scorers: without the package that a scorer is from,
+    the second one of a name with a 1 behind it, and so on."""
+    names: list[str] = []
+    for scorer in scorers:
+        name = scorer.partition("/")[2] or scorer
+        numbered = (f"{name}{number or ''}" for number in count_from(0))
+        names.append(next(each for each in numbered if each not in names))
+    return tuple(names)
 
 
 def _sample(sample: JsonMap, task: str, model: str, scorers: tuple[str, ...]) -> RecordedSample:

@@ -287,9 +287,16 @@ def test_a_limit_of_inspect_has_the_class_of_its_kind(tmp_path: Path, limit: str
     assert read.report.failure_class == failure
 
 
-@pytest.mark.parametrize(("scorers", "evaluator"), [([{"name": "match"}], "match"), (None, "answered")], ids=str)
+QUALIFIED = [{"name": "package/grade"}, {"name": "match"}, {"name": "match"}]
+
+
+@pytest.mark.parametrize(
+    ("scorers", "evaluators"),
+    [(QUALIFIED, ["grade", "match", "match1"]), (None, ["answered"])],
+    ids=["named", "unnamed"],
+)
 def test_a_log_in_which_every_sample_failed_is_ranked_as_errors(
-    cli_project: CliProject, scorers: object, evaluator: str
+    cli_project: CliProject, scorers: object, evaluators: list[str]
 ) -> None:
     samples = [
         {"id": id_, "epoch": 1, "input": "?", "target": "2", "error": {"message": "no connection"}} for id_ in (1, 2)
@@ -303,7 +310,20 @@ def test_a_log_in_which_every_sample_failed_is_ranked_as_errors(
     assert (made.code, run.code) == (0, 3)
     assert cli_project.ask("SELECT graded, planned FROM leaderboard") == [(0, 2)]
     assert cli_project.ask("SELECT DISTINCT failure_class FROM current_verdicts") == [("target-error",)]
-    assert f"name: {evaluator}\n" in (cli_project.root / "suites" / "sums.yaml").read_text()
+    text = (cli_project.root / "suites" / "sums.yaml").read_text()
+    assert re.findall("- name: (.*)\n", text) == evaluators
+    assert re.findall("  score: (.*)\n", text) == (evaluators if scorers else [])
+
+
+def test_scores_whose_names_are_written_alike_are_evaluators_of_their_own(cli_project: CliProject) -> None:
+    sample = {"id": 1, "input": "?", "scores": {"acc": {"value": {"(a)": 1, "[a]": 0.5}}}}
+    cli_project.write("log.json", json.dumps({"eval": {"task": "sums", "model": "m"}, "samples": [sample]}))
+
+    cli_project("import", "inspect", "log.json")
+    cli_project("run", "--json")
+
+    scores = "SELECT evaluator, value FROM evaluator_scores ORDER BY ALL"
+    assert cli_project.ask(scores) == [("acc.-a", 1.0), ("acc.-a-2", 0.5)]
 
 
 def test_a_score_that_is_no_share_needs_a_range(cli_project: CliProject) -> None:
