@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -19,17 +18,12 @@ from eval_pipeline.cli.tables import (
     table_console,
 )
 from eval_pipeline.cli.terminal import echo_json
-from eval_pipeline.leaderboards.show import amount, counted, duration, money
-from eval_pipeline.sweeps.estimates import total, wall_seconds
+from eval_pipeline.leaderboards.show import counted, money
 from eval_pipeline.sweeps.missing_programs import missing_programs
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
-from eval_pipeline.sweeps.reasons import NEW_PAIR
+from eval_pipeline.sweeps.plan_tables import PLAN_HEAD, detectable_lines, expected_line, plan_rows, reason_lines
 from eval_pipeline.warehouse.anchors import expected_grades
-
-_HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
-"""The columns, the most important first: a narrow terminal shows those on the left."""
-_EARLIER = "earlier answers to plans that were tried again"
 
 
 @click.command(name="plan")
@@ -55,23 +49,20 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         echo_json([_as_json(plan) for plan in plans])
         return
     console = table_console()
-    print_rows(console, _HEAD, list(_rows(plans)), Layout(keep=2))
+    print_rows(console, PLAN_HEAD, list(plan_rows(plans)), Layout(keep=2))
     _print_expected(message_console(), selection, plans)
     _print_anchors(message_console(), selection)
-    _print_reasons(message_console(), plans)
+    for line in reason_lines(plans):
+        print_line(message_console(), line, style="dim")
 
 
 def _print_expected(console: Console, selection: Selection, plans: list[SweepPlan]) -> None:
     """Print how long it takes and how much is called, and which differences it can show."""
-    if any(plan.counts.executed for plan in plans):
-        seconds = wall_seconds(plans, selection.session.runner, selection.options)
-        calls, tokens = total(plans, lambda each: each.calls), total(plans, lambda each: each.tokens)
-        expected = f"time {duration(seconds)}, calls of targets {amount(calls)}, tokens {amount(tokens)}"
-        print_line(console, f"expected, as earlier executions: {expected}")
-    for suite, detectable in {plan.pair.suite: plan.detectable for plan in plans}.items():
-        if detectable is not None:
-            text = f"a difference of two pass rates is likely (80 %) to show from {100 * detectable:.0f} points on"
-            print_line(console, f"{suite}: {text}", style="dim")
+    expected = expected_line(selection.session, plans, selection.options)
+    if expected is not None:
+        print_line(console, expected)
+    for line in detectable_lines(plans):
+        print_line(console, line, style="dim")
 
 
 def _print_anchors(console: Console, selection: Selection) -> None:
@@ -86,37 +77,6 @@ def _print_anchors(console: Console, selection: Selection) -> None:
     else:
         expected = f"to be chosen: up to {rules.size} of each suite, each graded {rules.base} times by each grader"
     print_line(console, f"anchors, after the sweep: {expected}")
-
-
-def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
-    """Print why plans are executed, where something of the pair was executed before, scored again and updated."""
-    for plan in plans:
-        executed = plan.reasons if set(plan.reasons) - {NEW_PAIR} else {}
-        again = dict(plan.rescore_reasons)
-        if plan.counts.earlier:
-            again[_EARLIER] = plan.counts.earlier
-        by_kind = {"execute": executed, "score again": again, "update": plan.update_reasons}
-        for kind, reasons in by_kind.items():
-            if reasons:
-                text = "; ".join(f"{count} {reason}" for reason, count in reasons.items())
-                print_line(console, f"{kind} {plan.pair.suite} · {plan.pair.runner}: {text}", style="dim")
-
-
-def _rows(plans: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
-    for plan in plans:
-        counts = plan.counts
-        cost = money(plan.estimate.cost_usd)
-        yield (
-            plan.pair.suite, plan.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.updated,
-            counts.planned,
-        )  # fmt: skip
-    if len(plans) > 1:
-        tallies = [plan.counts for plan in plans]
-        cost = money(total(plans, lambda each: each.cost_usd))
-        yield (
-            "all", "", sum(t.executed for t in tallies), cost, sum(t.reused for t in tallies),
-            sum(t.rescored for t in tallies), sum(t.updated for t in tallies), sum(t.planned for t in tallies),
-        )  # fmt: skip
 
 
 def _as_json(plan: SweepPlan) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from eval_pipeline.orchestration.compaction import compaction_of
 from eval_pipeline.orchestration.executors import executor_of
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
+from eval_pipeline.orchestration.plan_job import plan_job
 from eval_pipeline.orchestration.schedules import schedules_of
 from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites, free_scores
 from eval_pipeline.sweeps.dagster_settings import prefix_of
@@ -69,7 +70,7 @@ def build_definitions(
     compact_jobs, compact_schedules = compaction_of(session)
     definitions = dg.Definitions(
         assets=assets,
-        jobs=[*jobs.values(), *compact_jobs],
+        jobs=[*jobs.values(), *compact_jobs, *([plan_job(session)] if pairs is None else [])],
         schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
         sensors=[discover_suites(session), automation(keys), free_scores(keys), dead_runs()],
     )

@@ -74,6 +74,7 @@ ASSETS = {
 
 JOBS = {
     "load_suites": ["suites"],
+    "plan": [],
     "rank": ["leaderboards"],
     "rescore": ["evaluator_scores", "failure_classes", "session_reports"],
     "sweep": ["evaluator_scores", "failure_classes", "session_reports", "target_executions"],

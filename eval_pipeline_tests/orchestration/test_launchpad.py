@@ -88,3 +88,21 @@ def test_a_run_without_a_partition_fails_and_names_the_tags_that_it_needs(folder
         "the run has no partition: launch it with one (tag dagster/partition), or with a range of them (tags "
         "dagster/asset_partition_range_start and dagster/asset_partition_range_end)"
     )
+
+
+def test_the_job_plan_shows_what_a_sweep_would_do_and_does_nothing(folder: ProjectFolder) -> None:
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("other"))
+    (folder.root / "eval-pipeline.yaml").write_text("sweeps: {nightly: {runners: [echo]}}\n")
+    job = build_definitions(folder.root).resolve_job_def("plan")
+    config = {"sweep": "nightly", "repetitions": 3}
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance, run_config={"ops": {"plan_sweep": {"config": config}}})
+        (output,) = (event for event in result.all_events if event.is_successful_output)
+
+    metadata = output.step_output_data.metadata
+    cases = len(folder.session().suite("sums").suite.cases)
+    assert (metadata["execute"].value, metadata["plans"].value) == (3 * cases, 3 * cases)
+    page = str(metadata["plan"].value)
+    assert f"| sums | echo | {3 * cases} | " in page
+    assert "other" not in page
+    assert folder.take_calls() == []

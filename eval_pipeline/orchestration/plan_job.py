@@ -1,0 +1,51 @@
+"""The job `plan`: the launchpad says what a sweep with the same configuration would do, before it costs anything."""
+
+from functools import partial
+from typing import Any
+
+import dagster as dg
+
+from eval_pipeline.orchestration.config import form_of
+from eval_pipeline.orchestration.sweep_step import or_fail
+from eval_pipeline.parsing.visible import escape_controls
+from eval_pipeline.sweeps.options import STAGES, SweepOptions
+from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
+from eval_pipeline.sweeps.plan_tables import plan_page
+from eval_pipeline.sweeps.preflight import preflight
+from eval_pipeline.sweeps.project_contents import read_project
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.selection import pairs_of_sweep
+
+_DESCRIPTION = "What a run of the job `sweep` with the same configuration would do: nothing is carried out or stored."
+
+
+def plan_job(session: ProjectSession) -> dg.JobDefinition:
+    """Return the job. Its pairs are those of the `sweep` in its configuration, else all that the project requests."""
+    Form: Any = form_of(session)
+
+    @dg.op(name="plan_sweep", description=_DESCRIPTION, out=dg.Out(dg.Nothing))
+    def plan_sweep_op(context: dg.OpExecutionContext, config: Form) -> dg.Output[None]:
+        options = or_fail(lambda: config.options(session.project, STAGES))
+        plans = or_fail(partial(_plans, context, session, options))
+        page = escape_controls(plan_page(session, plans, options))
+        executed, planned = (sum(getattr(each.counts, name) for each in plans) for name in ("executed", "planned"))
+        context.log.info(f"{executed} of {planned} plans would be executed; the output has the table")
+        return dg.Output(None, metadata={"plan": dg.MetadataValue.md(page), "execute": executed, "plans": planned})
+
+    @dg.job(name="plan", executor_def=dg.in_process_executor, description=_DESCRIPTION)
+    def show_plan() -> None:
+        plan_sweep_op()
+
+    return show_plan
+
+
+def _plans(context: dg.OpExecutionContext, session: ProjectSession, options: SweepOptions) -> list[SweepPlan]:
+    """Return the plans of the pairs that can be carried out; why others cannot is logged. Raises InputError."""
+    names = pairs_of_sweep(session, read_project(session).pairs(), options.sweep)
+    pairs, unusable = session.usable_pairs(names)
+    checked = preflight(session, pairs, options)
+    problems = [*unusable.values(), *map(str, checked.errors.values()), *checked.warnings]
+    for problem in problems:
+        context.log.warning(escape_controls(problem))
+    usable = [pair.name for pair in pairs if pair.name not in checked.errors]
+    return list(plan_sweep(session, usable, options, checked))
