@@ -64,8 +64,9 @@ class NamedSweep(SharedOptions):
         description="What a tick does while the sweep is queued or under way: nothing, or it waits; with `latest` it"
         " takes the place of those that wait",
     )
-    missed: Literal["skip", "latest", "all"] = Field(
-        default="skip", description="Which ticks are made up for that no scheduler was running for"
+    missed: Literal["skip", "latest"] = Field(
+        default="skip",
+        description="What becomes of ticks that no scheduler ran for: nothing, or the latest one is made up for",
     )
 
     gate: GateRules | None = Field(

@@ -95,6 +95,7 @@ def test_an_option_of_0_takes_the_place_of_that_of_a_sweep(tmp_path: Path) -> No
         ({"timezone": "Europe/Berln"}, "sweeps.one.timezone: expected a time zone"),
         ({"runner": ["x"]}, "sweeps.one.runner: unknown field"),
         ({"overlap": "wait"}, "sweeps.one.overlap"),
+        ({"missed": "all"}, "sweeps.one.missed"),
         ({"repeat": 0}, "sweeps.one.repeat"),
     ],
 )
