@@ -188,7 +188,7 @@ def carry_out(
     end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem, gate), result.snapshots)
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
-    failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
+    failed = _failed(selection, result)
     standings = _standings(selection)
     _report(selection, outcomes, result, reports, (gate, limit.lines), to_stderr=as_json)
     if as_json:
@@ -203,6 +203,13 @@ def carry_out(
         show_decision(console, selection.options.sweep, gate, limit.lines)
         show_ending(console, end)
     sys.exit(end.code)
+
+
+def _failed(selection: Selection, result: SweepRun) -> FailedCases:
+    """Return the failed cases: as the page of the run shows them, where it does."""
+    if result.failed is not None:
+        return result.failed.first()
+    return failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
 
 
 def _check_selection(selection: Selection, console: Console, missing_warehouse: str | None) -> None:

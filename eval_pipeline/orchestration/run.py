@@ -24,6 +24,7 @@ from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairO
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.snapshots import Snapshot
+from eval_pipeline.sweeps.summaries import FailedCases
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import needs_ranking
 from eval_pipeline.warehouse.store import kept_open
@@ -33,11 +34,12 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 
 @dataclass(slots=True)
 class SweepRun:
-    """A sweep that ended: the outcomes and token snapshots of its pairs, its Dagster run, and the fault of ours that
-    ended it, if any."""
+    """A sweep that ended: the outcomes and token snapshots of its pairs, the first of its failed cases (None where its
+    run did not come so far), its Dagster run, and the fault of ours that ended it, if any."""
 
     outcomes: list[PairOutcome] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    failed: FailedCases | None = None
     run_id: str | None = None
     problem: str | None = None
 
@@ -52,14 +54,14 @@ def run_sweep(
     After a request to stop the session the sweep ends early, and what it stored is ranked and published.
     """
     sweep_run = SweepRun()
-    session.observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
+    session.observer = observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
     definitions = build_definitions(session, pairs)
     keys = [partition_key(pair) for pair in pairs]
     with kept_open(session.warehouse), open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
         instance.add_dynamic_partitions(PAIRS, keys)
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
-        sweep_run.run_id = sweep.run_id
+        sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
         sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
         if _is_to_rank(session, sweep_run.outcomes, instance):
             ranked = _execute(definitions, "rank", instance, None, {})

@@ -46,6 +46,8 @@ def run_on_page(
     with _progress_events(context, progress):
         outcomes = run_recorded(session, pairs, options, context.run.run_id, tagging, joined)
     failed = failed_cases(session.warehouse, outcomes, options.cases, most=LISTED)
+    if joined is None:  # else they are those of a part
+        reporter.cases_failed(failed)
     _report(context, sweep_summary(reporter.progress.overall(), failed), summary_metadata(outcomes, failed))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,6 +13,9 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from eval_pipeline.sweeps.summaries import FailedCases
 
 INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 
@@ -139,6 +142,9 @@ class SweepObserver:
     def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
         """The tokens of pairs that just finished were compared with their baselines."""
 
+    def cases_failed(self, failed: FailedCases) -> None:
+        """The sweep has ended, and these of its cases did not pass."""
+
     def waiting(self, text: str) -> None:
         """The sweep cannot go on until something else ends; `text` names it."""
 
@@ -155,6 +161,7 @@ class ForwardingObserver(SweepObserver):
         self.execution_stored = onward.execution_stored  # type: ignore[method-assign]
         self.plan_ended = onward.plan_ended  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+        self.cases_failed = onward.cases_failed  # type: ignore[method-assign]
         self.waiting = onward.waiting  # type: ignore[method-assign]
 
     def sweep_started(self, sweep_id: str) -> None:
@@ -168,11 +175,17 @@ class ForwardingObserver(SweepObserver):
 
 
 class CollectingObserver(ForwardingObserver):
-    """An observer that appends every outcome to `outcomes`, every snapshot to `snapshots`, and passes everything on."""
+    """An observer that appends every outcome to `outcomes`, every snapshot to `snapshots`, keeps the failed cases, and
+    passes everything else on."""
 
     def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome], snapshots: list[Snapshot]) -> None:
         super().__init__(onward)
         self._outcomes, self._snapshots = outcomes, snapshots
+        self.failed: FailedCases | None = None
+        self.cases_failed = self._keep_failed  # type: ignore[method-assign]
+
+    def _keep_failed(self, failed: FailedCases) -> None:
+        self.failed = failed
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         self._outcomes += outcomes

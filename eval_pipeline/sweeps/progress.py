@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.leaderboards.show import counted, money
@@ -18,6 +18,9 @@ from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserve
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
+
+if TYPE_CHECKING:
+    from eval_pipeline.sweeps.summaries import FailedCases
 
 MOST_TURNS_SHOWN = 3
 Number = TypeVar("Number", int, float)
@@ -97,6 +100,9 @@ class ProgressCounter(SweepObserver):
 
     def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
         self._onward.snapshots_taken(taken)
+
+    def cases_failed(self, failed: FailedCases) -> None:
+        self._onward.cases_failed(failed)
 
     def pair_planned(self, pair: Pair, plans: int) -> None:
         self.start_pair(pair.name, plans)

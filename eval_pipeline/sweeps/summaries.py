@@ -139,6 +139,10 @@ class FailedCases:
         """How many are not among the first."""
         return self.total - len(self.cases)
 
+    def first(self, most: int = FAILED_CASES_SHOWN) -> FailedCases:
+        """Return the same with no more than the first of these."""
+        return replace(self, cases=self.cases[:most])
+
 
 def failed_cases(
     warehouse: Warehouse,
