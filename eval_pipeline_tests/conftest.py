@@ -127,6 +127,17 @@ def _scope(nodeid: str) -> str:
     return TOGETHER.get(file, file)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose tests are all slow where none of these is wanted, unless they are named: each worker would
+    import them, and make the rows of conformance into tests, for nothing."""
+    if config.option.markexpr.strip() != "not slow" or not collection_path.is_relative_to(TESTS):
+        return None
+    if collection_path.name in {Path(argument.partition("::")[0]).name for argument in config.args}:
+        return None
+    place = collection_path.relative_to(TESTS)
+    return True if place.as_posix() in SLOW_FILES or place.parts[:1] == ("conformance",) else None
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what is there for good out of garbage collections: ten thousand tests take half a second each time."""
     sys.dont_write_bytecode = session.config.stash[WRITES_NONE]
