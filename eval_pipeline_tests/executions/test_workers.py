@@ -69,7 +69,7 @@ MODULE = """
     def slow(prompt):
         if prompt == "exit": os._exit(3)
         begun = time.time()
-        time.sleep(0.4)
+        time.sleep(0.1)
         return [os.getpid(), begun, time.time()]
     def eats(prompt):
         kept = STATE if prompt.startswith("keeps") else []
@@ -208,8 +208,8 @@ def test_after_a_crash_calls_wait_for_a_few_workers_and_each_has_its_whole_time(
 ) -> None:
     monkeypatch.setattr(workers, "MOST_SHARED", 2)
     adapter = adapter_of(tmp_path, "slow")
-    runner = a_runner(adapter="python", timeout_s=1.2, concurrency=9)
-    prompts = ["exit", *(str(number) for number in range(8))]
+    runner = a_runner(adapter="python", timeout_s=2.5, concurrency=61)  # all together take longer, none nearly so long
+    prompts = ["exit", *(str(number) for number in range(60))]
 
     async def executed() -> list[Execution]:
         on_demand = OnDemand(runner, adapter, AttemptEnvironment(folder_of=lambda plan: tmp_path))
@@ -218,7 +218,7 @@ def test_after_a_crash_calls_wait_for_a_few_workers_and_each_has_its_whole_time(
     crash, *others = asyncio.run(executed())
 
     assert crash.failure_class == "target-crash"
-    assert [other.failure_class for other in others] == [None] * 8
+    assert [other.failure_class for other in others] == [None] * 60
     assert most_at_once([other.raw.payload["output"] for other in others if other.raw is not None]) == 2
 
 
