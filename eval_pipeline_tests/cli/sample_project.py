@@ -19,6 +19,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.cli.main import main
+from eval_pipeline_tests.carried_out_once import carried_out_once
 from eval_pipeline_tests.forks import Forked, start_command
 
 PROJECT = "suites: [suites]\n"
@@ -113,6 +114,11 @@ class CliProject:
 
     def __call__(self, *arguments: str) -> Answer:
         return self._call(io.StringIO(), arguments)
+
+    def once(self, *arguments: str) -> Answer:
+        """What a test begins with: a command that is carried out for the first folder with these files, else copied."""
+        answer: Answer = carried_out_once(self.root, f"command {arguments}", lambda: self(*arguments))
+        return answer
 
     def in_terminal(self, columns: int, *arguments: str) -> Answer:
         """The command with a terminal of so many columns as stdout; styles are removed from what it prints."""

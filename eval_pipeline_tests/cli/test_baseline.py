@@ -14,7 +14,7 @@ from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_p
 def project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that was run twice."""
     project = make_cli_project(tmp_path_factory.mktemp("baselines"))
-    project("run", "--quiet")
+    project.once("run", "--quiet")
     project("run", "--quiet", "--refresh", "all")
     return project
 
@@ -71,7 +71,7 @@ def test_a_runner_with_other_settings_keeps_the_baseline_of_its_older_ones(proje
 
 def test_the_latest_sweep_is_the_one_that_compare_calls_so(tmp_path: Path) -> None:
     project = make_cli_project(tmp_path)
-    project("run", "--quiet", "--runner", "parrot")
+    project.once("run", "--quiet", "--runner", "parrot")
     project("run", "--quiet", "--runner", "parrot", "--case", "ann")
 
     project("baseline", "set", "latest")
@@ -99,7 +99,7 @@ def test_names_that_do_not_exist_are_errors(project: CliProject, arguments: tupl
 
 def test_results_of_an_older_version_have_no_baseline(tmp_path: Path) -> None:
     project = make_cli_project(tmp_path)
-    project("run", "--quiet", "--runner", "parrot")
+    project.once("run", "--quiet", "--runner", "parrot")
     with duckdb.connect(str(tmp_path / "data" / "results.duckdb")) as results:
         results.execute("DROP TABLE baselines")
 

@@ -19,7 +19,7 @@ BETTER = GREET.replace('nobody) echo "go away"', 'nobody) echo "hello anyway"')
 def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that was run twice; in between `greeter` learnt to greet nobody, too, and a sum was put otherwise."""
     cli_project = make_cli_project(tmp_path_factory.mktemp("compared"))
-    cli_project("run", "--quiet")
+    cli_project.once("run", "--quiet")
     cli_project.write("greet.sh", BETTER)
     cli_project.edit("suites/more/sums.jsonl", "2 and 2", "2 and two")
     cli_project("run", "--quiet", "--refresh", "all")
@@ -349,7 +349,7 @@ def test_sweeps_that_make_no_trend_are_said(cli_project: CliProject, arguments: 
 
 def test_one_pair_that_was_run_is_no_sweep_to_compare_the_whole_one_with(tmp_path: Path) -> None:
     project = make_cli_project(tmp_path)
-    project("run", "--quiet")
+    project.once("run", "--quiet")
     project("run", "--quiet", "--runner", "greeter", "suites/greetings.yaml")
 
     whole = project("compare", "sweep:previous", "sweep:latest")

@@ -18,7 +18,7 @@ from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that has been run once; nothing here changes it."""
     cli_project = make_cli_project(tmp_path_factory.mktemp("asked"))
-    cli_project("run", "--quiet")
+    cli_project.once("run", "--quiet")
     return cli_project
 
 

@@ -15,7 +15,7 @@ WORSE = GREET.replace('nobody) echo "go away"', 'nobody) echo "no"').replace("he
 def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that was run twice; in between `greeter` forgot to greet."""
     cli_project = make_cli_project(tmp_path_factory.mktemp("regressed"))
-    cli_project("run", "--quiet")
+    cli_project.once("run", "--quiet")
     cli_project.write("greet.sh", WORSE)
     cli_project("run", "--quiet", "--refresh", "all")
     return cli_project

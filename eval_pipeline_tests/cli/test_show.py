@@ -119,7 +119,7 @@ def test_cases_are_listed(cli_project: CliProject) -> None:
 
 def test_only_what_failed_is_listed_on_request(tmp_path_factory: pytest.TempPathFactory) -> None:
     cli_project = make_cli_project(tmp_path_factory.mktemp("failed"))
-    cli_project("run", "--quiet")
+    cli_project.once("run", "--quiet")
 
     listed = cli_project("show", "--failed", "--json").document
 

@@ -28,7 +28,7 @@ def _baselines(project: CliProject) -> list[str]:
 
 def _sweep(project: CliProject) -> str:
     """Carry out a sweep of one runner, and return its id."""
-    project("run", "suites/greetings.yaml", "--runner", "greeter", "--quiet", "--refresh", "all")
+    project.once("run", "suites/greetings.yaml", "--runner", "greeter", "--quiet", "--refresh", "all")
     return str(project.ask("SELECT max(sweep_id) FROM sweeps")[0][0])
 
 

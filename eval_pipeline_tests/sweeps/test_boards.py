@@ -46,7 +46,7 @@ def board(folder: ProjectFolder) -> dict[str, dict[str, Any]]:
 
 def test_a_part_of_an_edited_suite_changes_no_standing(folder: ProjectFolder) -> None:
     for runner in ("x", "y"):
-        folder.sweep(runner=runner)
+        folder.sweep_once(runner=runner)
     before = board(folder)
 
     folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
@@ -59,7 +59,7 @@ def test_a_part_of_an_edited_suite_changes_no_standing(folder: ProjectFolder) ->
 
 def test_after_a_part_of_an_edited_suite_the_other_runner_is_still_exported_and_compared(folder: ProjectFolder) -> None:
     for runner in ("x", "y"):
-        folder.sweep(runner=runner)
+        folder.sweep_once(runner=runner)
     folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
     folder.sweep(runner="x", cases=only("a"))
     folder.session().warehouse.publish()
@@ -79,7 +79,7 @@ def _numbers(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_first_runner_of_an_edited_suite_ranks_and_the_others_are_listed_apart(folder: ProjectFolder) -> None:
     for runner in ("x", "y"):
-        folder.sweep(runner=runner)
+        folder.sweep_once(runner=runner)
     folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
     folder.sweep(runner="x")
 

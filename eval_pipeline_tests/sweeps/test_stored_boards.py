@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> ProjectFolder:
     for suite in ("more", "sums"):
         project.write_suite(a_test("a"), a_test("b"), name=suite)
         for runner in ("x", "y"):
-            project.sweep(suite, runner)
+            project.sweep_once(suite, runner)
     return project
 
 
@@ -130,7 +130,7 @@ def test_a_board_of_stored_sums_is_the_board_of_the_lists(tmp_path: Path, lost: 
     folder.write_suite(*(a_test(case, repetitions=repetitions) for case in "abc"), a_test("d"))
     for runner, answers in {"x": {}, "y": {"a": "nothing"}, "z": {"b": "crash", "c": "nothing"}}.items():
         folder.write_answers(**answers)
-        folder.sweep("sums", runner)
+        folder.sweep_once("sums", runner)
     summed = new_board(folder)
 
     with folder.session().warehouse.transaction() as connection:
