@@ -296,8 +296,9 @@ def _measures(details: CaseDetails) -> Iterator[tuple[str, str]]:
     row, report = details.row, details.row.report
     if report is not None:
         yield "tokens", ", ".join(_tokens(report)) or "not reported"
-        source = f" ({report.usage.cost_source})" if report.usage.cost_source else ""
-        yield "cost", f"{money(report.usage.cost_usd)}{source}"
+        of_retries = f"{money(report.retries_cost_usd)} of it beside the answer" if report.retries_cost_usd else None
+        notes = ", ".join(note for note in (report.usage.cost_source, of_retries) if note)
+        yield "cost", money(report.cost_usd) + (f" ({notes})" if notes else "")
         first = f", first token after {milliseconds(report.ttft_ms)}" if report.ttft_ms is not None else ""
         yield "latency", f"{milliseconds(report.duration_ms)}{first}"
     yield "attempts", "; ".join(_attempts(details.attempts)) or str(row.attempts or 0)

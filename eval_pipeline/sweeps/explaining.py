@@ -97,7 +97,7 @@ async def _asked(adapter: Any, kept: KeptSession, runner: Runner, question: str,
         report = normalize_raw(RawSession(execution_id="explain", raw=raw, case=case))
     if not report.final_output:
         raise InputError(f"no answer: {report.error or 'the session ended without a text'}")
-    return {"answer": report.final_output, "cost_usd": report.usage.cost_usd}
+    return {"answer": report.final_output, "cost_usd": report.cost_usd}
 
 
 def _kept_session(asked: AskedExecution, artifacts: Path) -> KeptSession:

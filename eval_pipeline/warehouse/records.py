@@ -42,7 +42,7 @@ _READ: Mapping[str, frozenset[str]] = {
     "cases": (field_names(ResultRow) | {"case_group", "position"}) - {"strategy", *BY_NAME["verdicts"].column_names},
     "suites": frozenset({"category"}),
     "target_executions": frozenset({*_EXECUTION_FIELDS, "execution_id", "attempt_count", "workspace"}),
-    "session_reports": field_names(SessionReport, Usage) | {"reported_times", "turns"},
+    "session_reports": field_names(SessionReport, Usage) | {"reported_times", "turns", "answer_cost_usd"},
     "session_events": frozenset({"execution_id", "event", "text"}),
     "evaluator_scores": field_names(Score),
     "member_scores": field_names(SubScore) | {"execution_id", "spec_key", "member"},

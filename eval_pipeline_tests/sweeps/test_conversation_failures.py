@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline_tests.forks import run_command
 from eval_pipeline_tests.local_server import Answer, Reply, in_turn, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
 
@@ -81,6 +82,7 @@ def test_a_fallback_does_not_pay_for_the_runner_that_failed_before_it(tmp_path: 
             {"name": "spare", "url": f"{server.url}/spare", "prices": prices[1], **runner},
         )
         counts = made.sweep(runner="agent")
+    run_command("run", "--quiet", "--runner", "agent", cwd=made.root)
 
     assert made.ask("SELECT answered_by, attempts ->> '$[*].runner' FROM target_executions") == [
         ("spare", [None, None, "spare"])
@@ -90,6 +92,8 @@ def test_a_fallback_does_not_pay_for_the_runner_that_failed_before_it(tmp_path: 
     assert counts.cost_usd == pytest.approx(121)
     spending = "SELECT role, input_tokens, cost_usd FROM conversation_spending"
     assert made.ask(spending) == [("agent", 480, pytest.approx(80.8 + 20.2))]
+    shown = run_command("show", "sums/talk", cwd=made.root).stdout
+    assert "cost       $121.00 (computed, $40.20 of it beside the answer)" in shown
 
 
 def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:

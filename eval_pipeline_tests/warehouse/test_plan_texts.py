@@ -54,7 +54,8 @@ REPORTS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
         (*DONE, SAID),
     ),
     "talk": ({"final_output": "4", "duration_ms": 9.0}, (ASKED, SAID, ASKED, *DONE, SAID)),
-    "asked-once": ({"final_output": "4", **USAGE}, (ASKED, SAID)),
+    "asked-once": ({"final_output": "4", **USAGE, "answer_cost_usd": 0.3e-7}, (ASKED, SAID)),
+    "retried": ({"final_output": "4", **USAGE, "cost_usd": None, "answer_cost_usd": 0.5}, (SAID,)),
     "simulated": ({"final_output": "4", "turns": TURNS, "model_calls": 3}, (ASKED, SAID, ASKED, SAID)),
 }  # fmt: skip
 SCORE = {"evaluator": "polite", "type": "contains", "value": 0.8 - 1e-12, "reason": "so it is", "weight": 2.0,
