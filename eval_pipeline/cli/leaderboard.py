@@ -19,13 +19,20 @@ from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.repetitions import Reliability, reliability
-from eval_pipeline.leaderboards.show import amount, drift_line, interval, percent
+from eval_pipeline.leaderboards.show import UNKNOWN, amount, drift_line, interval, percent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.selections import read_attempts, read_scores, select
 from eval_pipeline.warehouse.store import Connection
+
+_REPEATING = (
+    "95 % of repeating: how far asking these cases again moves the rate, – where no answers to a case differ; "
+    "how far other cases would move it is on the board",
+    "k: tries of a case, or answers to a plan where failed ones were asked again; cases: those with so many",
+)
+"""What the columns of `--repetitions` are."""
 
 
 @click.command(name="leaderboard")
@@ -112,7 +119,8 @@ def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
     has_evaluators = any(row.evaluator is not None for row in rows)
     lines = [
         (row.suite, row.runner, *([row.evaluator] if has_evaluators else []), percent(row.pass_rate),
-         interval(row.low, row.high), percent(row.pass_at_k), percent(row.pass_all_k), row.k, row.cases,
+         UNKNOWN if row.low == row.high else interval(row.low, row.high),
+         percent(row.pass_at_k), percent(row.pass_all_k), row.k, row.cases,
          row.repetitions, amount(row.score, 3))
         for row in rows
     ]  # fmt: skip
@@ -122,7 +130,7 @@ def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
         "runner",
         *(["evaluator"] if has_evaluators else []),
         "pass rate",
-        "95 %",
+        "95 % of repeating",
         "pass@k",
         "pass^k",
         "k",
@@ -131,6 +139,8 @@ def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
         f"score ({reducer})",
     )
     print_rows(table_console(), head, lines, Layout(keep=2))
+    for line in _REPEATING:
+        print_line(table_console(), line, style="dim")
 
 
 def _standings(connection: Connection, board: str | None, known: list[str]) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from eval_pipeline.leaderboards.show import (
     counted,
     ranks_legend,
     short_period,
+    suites_left_out,
 )
 from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.parsing.visible import escape_controls
@@ -87,9 +88,8 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
     left_out: list[str] = []
     if len(suites) > 1 and overall.height:
         counts = [str(count) for count in overall["suites"]]
-        left_out += _print_board(
-            console, "overall (mean over the suites that these runners share)", overall, ("suites", counts)
-        )
+        title = "overall (mean over the suites that these runners share)"
+        left_out += _print_board(console, title, overall, ("suites", counts), suites_left_out(standings))
     for suite in suites:
         left_out += _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
     for line in ranks_legend(standings):
@@ -98,10 +98,11 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
 
 
 def _print_board(
-    console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None
-) -> Sequence[str]:
+    console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None,
+    remarks: Sequence[str] = (),
+) -> Sequence[str]:  # fmt: skip
     """Print one leaderboard without its empty columns (all unknown, or no errors) and return the columns that do not
-    fit; `more` is the last column."""
+    fit; `more` is the last column, `remarks` come before those of the board."""
     rows = board_rows(standings)
     columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
     columns = [(name, cells) for name, cells in columns if any(cell not in (UNKNOWN, "0") for cell in cells)]
@@ -113,7 +114,7 @@ def _print_board(
     layout = Layout(keep=sum(name in keep for name in head), right=frozenset(head) - frozenset(_BOARD_NAMES))
     print_line(console, title, style="bold")
     left_out = print_table(console, head, list(zip(*(cells for _, cells in columns), strict=True)), layout)
-    for remark in board_remarks(standings):
+    for remark in (*remarks, *board_remarks(standings)):
         print_line(console, remark, style="dim")
     console.print()
     return left_out

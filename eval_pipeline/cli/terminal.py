@@ -29,7 +29,7 @@ def echo_json(value: object) -> None:
 
 def echo_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as CSV on stdout; a text that a spreadsheet would take for a formula gets a leading `'`."""
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(map(visible_cell, names))
     writer.writerows(map(visible_cell, row) for row in rows)
 

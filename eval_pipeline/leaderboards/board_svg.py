@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.leaderboards.show import percent, short_name
+from eval_pipeline.leaderboards.show import PICTURE_LEGEND, label
 from eval_pipeline.parsing.visible import escape_controls
 
 _WIDTH = 760
@@ -20,6 +20,8 @@ _TITLE = 30
 _AXIS = 44
 _SPAN = _WIDTH - _LEFT - _RIGHT
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_COLORS = {True: ("#9dbfd6", "#2f6f9f"), False: ("#dddddd", "#aaaaaa")}
+"""Of intervals and dots, by whether they are ranked."""
 _HEAD = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
     'font-family="sans-serif" font-size="12">'
@@ -27,11 +29,9 @@ _HEAD = (
 
 
 def board_svg(standings: pl.DataFrame) -> str:
-    """Return the pass rates of each suite with 95 % intervals, best first; runners without a pass rate are left out."""
-    known = standings.filter(pl.col("pass_rate").is_not_null())
-    suites = known["suite"].unique(maintain_order=True).to_list()
-    panels = [known.filter(pl.col("suite") == suite).sort("pass_rate", "runner", descending=[True, False])
-              for suite in suites]  # fmt: skip
+    """Return the pass rates of each suite with 95 % intervals, in the order of its board; those not ranked in gray."""
+    suites = standings["suite"].unique(maintain_order=True).to_list()
+    panels = [standings.filter(pl.col("suite") == suite) for suite in suites]
     height = sum(_TITLE + _ROW * panel.height for panel in panels) + _AXIS
     parts = [_HEAD.format(width=_WIDTH, height=height), f'<rect width="{_WIDTH}" height="{height}" fill="white"/>']
     top = 0
@@ -49,13 +49,21 @@ def _panel(suite: str, rows: list[dict[str, Any]], top: int) -> Iterator[str]:
     yield _path(grid, 'stroke="#dddddd"')
     middles = [top + _TITLE + _ROW * number + _ROW // 2 for number in range(len(rows))]
     placed = list(zip(rows, middles, strict=True))
-    names = (f"{short_name(row['runner'], _LONGEST)} · {percent(row['pass_rate'])}" for row in rows)
+    names = (label(row, _LONGEST) for row in rows)
     yield f'<g fill="#333333" text-anchor="end" transform="translate({_LEFT - 14} 4)">'
     yield from (f'<text y="{y}">{escape(escape_controls(name))}</text>' for name, y in zip(names, middles, strict=True))
     yield "</g>"
-    yield _path("".join(_interval(row, y) for row, y in placed), 'stroke="#9dbfd6" stroke-width="4"')
-    dots = "".join(f"M{_number(_across(row['pass_rate']))} {y}h0" for row, y in placed)
-    yield _path(dots, 'stroke="#2f6f9f" stroke-width="9" stroke-linecap="round"')
+    known = [(row, y) for row, y in placed if row["pass_rate"] is not None]
+    for is_ranked, (light, dark) in _COLORS.items():
+        yield from _marks([(row, y) for row, y in known if (row["rank"] is not None) == is_ranked], light, dark)
+
+
+def _marks(placed: list[tuple[dict[str, Any], int]], light: str, dark: str) -> Iterator[str]:
+    """Yield the intervals and dots of standings at their heights, where there are any."""
+    if placed:
+        yield _path("".join(_interval(row, y) for row, y in placed), f'stroke="{light}" stroke-width="4"')
+        dots = "".join(f"M{_number(_across(row['pass_rate']))} {y}h0" for row, y in placed)
+        yield _path(dots, f'stroke="{dark}" stroke-width="9" stroke-linecap="round"')
 
 
 def _interval(row: dict[str, Any], middle: int) -> str:
@@ -75,7 +83,7 @@ def _number(value: float) -> str:
 
 def _axis(top: int) -> Iterable[str]:
     labels = [_text(_across(tick), top + 16, f"{tick:.0%}", 'text-anchor="middle" font-size="10"') for tick in _TICKS]
-    return [*labels, _text(_LEFT + _SPAN // 2, top + 34, "pass rate, with 95 % interval", 'text-anchor="middle"')]
+    return [*labels, _text(_WIDTH // 2, top + 34, PICTURE_LEGEND, 'text-anchor="middle"')]
 
 
 def _across(share: float) -> float:

@@ -6,28 +6,32 @@ matplotlib takes half a second to import: import this module only to draw a plot
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from eval_pipeline.leaderboards.show import percent, short_name
+from eval_pipeline.leaderboards.show import PICTURE_LEGEND, label, short_name
 from eval_pipeline.leaderboards.trends import Trend
 
 _MOST_LABELS = 12
 _LONGEST_LABEL = 24
+_LONGEST = 40
+_COLORS = {True: ("#9dbfd6", "#2f6f9f"), False: ("#dddddd", "#aaaaaa")}
+"""Of intervals and dots, by whether they are ranked."""
 _MOST_NAMES = 120
 _MOST_DOTS = 80
 """With more of them a picture is taller than a screen, and takes long."""
 
 
 def plot_board(standings: pl.DataFrame) -> bytes:
-    """Draw pass rates: a dot with its 95 % interval for each runner of each suite, best above; a board with more of
-    them than can be read as a map of suites × runners, colored by pass rate. Return a PNG."""
-    known = standings.filter(pl.col("pass_rate").is_not_null())
-    draw = _intervals if known.height <= _MOST_DOTS else _map
-    return _png(draw(known.sort("suite", "pass_rate", "runner", descending=[True, False, True])))
+    """Draw pass rates: a dot with its 95 % interval for each runner of each suite, in the order of its board, in gray
+    where it is not ranked; a board with more of them than can be read as a map of suites × runners, colored by pass
+    rate. Return a PNG."""
+    rows = standings.reverse().sort("suite", descending=True, maintain_order=True)
+    return _png(_intervals(rows) if rows.height <= _MOST_DOTS else _map(rows.drop_nulls("pass_rate")))
 
 
 def plot_trend(trend: Trend) -> bytes:
@@ -57,23 +61,31 @@ def _intervals(rows: pl.DataFrame) -> Figure:
     lines = [line for suite in suites for line in (*rows.filter(pl.col("suite") == suite).iter_rows(named=True), suite)]
     figure = Figure(figsize=(7.5, 0.6 + 0.32 * max(1, len(lines))), layout="constrained")
     axis = figure.subplots()
-    places = [place for place, line in enumerate(lines) if isinstance(line, dict)]
-    rates, low, high = (rows[name] for name in ("pass_rate", "pass_rate_low", "pass_rate_high"))
-    axis.errorbar(
-        rates, places, xerr=[(rates - low).clip(0), (high - rates).clip(0)],
-        fmt="o", color="#2f6f9f", ecolor="#9dbfd6", elinewidth=3, capsize=0, markersize=6,
-    )  # fmt: skip
-    for place, rate in zip(places, rates, strict=True):
-        axis.annotate(percent(rate), (rate, place), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8)
-    labels = [short_name(line["runner"] if isinstance(line, dict) else line) for line in lines]
-    for label, line in zip(axis.set_yticks(range(len(lines)), labels), lines, strict=True):
-        label.label1.set_fontweight("normal" if isinstance(line, dict) else "bold")
+    placed = [(place, line) for place, line in enumerate(lines) if isinstance(line, dict)]
+    known = [(place, line) for place, line in placed if line["pass_rate"] is not None]
+    for is_ranked, (light, dark) in _COLORS.items():
+        _draw(axis, [(place, line) for place, line in known if (line["rank"] is not None) == is_ranked], light, dark)
+    labels = [label(line, _LONGEST) if isinstance(line, dict) else short_name(line) for line in lines]
+    for tick, line in zip(axis.set_yticks(range(len(lines)), labels), lines, strict=True):
+        tick.label1.set_fontweight("normal" if isinstance(line, dict) else "bold")
     axis.set_ylim(-0.6, len(lines) - 0.4)
     axis.set_xlim(-0.02, 1.02)
-    axis.set_xlabel("pass rate, with 95 % interval")
+    axis.set_xlabel(PICTURE_LEGEND, fontsize=8)
     axis.grid(axis="x", color="#dddddd", linewidth=0.6)
     _bare(axis)
     return figure
+
+
+def _draw(axis, placed: list[tuple[int, dict[str, Any]]], light: str, dark: str) -> None:  # type: ignore[no-untyped-def]
+    """Draw the dots of standings at their places, each with its interval."""
+    rates, low, high = (
+        np.array([line[name] for _, line in placed], dtype=np.float64)
+        for name in ("pass_rate", "pass_rate_low", "pass_rate_high")
+    )
+    axis.errorbar(
+        rates, [place for place, _ in placed], xerr=[(rates - low).clip(0), (high - rates).clip(0)],
+        fmt="o", color=dark, ecolor=light, elinewidth=3, capsize=0, markersize=6,
+    )  # fmt: skip
 
 
 def _map(rows: pl.DataFrame) -> Figure:

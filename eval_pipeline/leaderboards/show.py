@@ -112,6 +112,7 @@ def ages_differ(standings: pl.DataFrame) -> bool:
 
 
 RANKS_LEGEND = "#: the ranks that the cases leave open (paired tests of all pairs of runners, Holm's adjustment)"
+PICTURE_LEGEND = "pass rate, with 95 % interval; before a name the ranks that it may have; gray: not ranked"
 NAMED = 4
 """How many runners a remark names."""
 BOARD_HEAD = (
@@ -134,7 +135,7 @@ def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
     """Return standings as texts, one tuple per row under BOARD_HEAD, with the ranks that each may have."""
     return [
         (
-            _ranks(row),
+            shown_ranks(row),
             row["runner"],
             percent(row["pass_rate"]),
             interval(row["pass_rate_low"], row["pass_rate_high"]),
@@ -173,6 +174,19 @@ def board_remarks(standings: pl.DataFrame) -> list[str]:
     ]
 
 
+def suites_left_out(standings: pl.DataFrame) -> list[str]:
+    """Return which suites the overall board is not about, and the runners it compares that are not ranked there."""
+    compared = standings.filter(pl.col("scope") == "overall").drop_nulls("rank")["runner"].to_list()
+    suites = standings.filter(pl.col("scope") == "suite").partition_by("suite", maintain_order=True)
+    missing = [
+        {"suite": board["suite"][0], "runner": runner}
+        for board in suites
+        for runner in compared
+        if runner not in board.drop_nulls("rank")["runner"]
+    ]
+    return [f"without {suite}: no rank there: {names}" for suite, names in _grouped(missing, "suite").items()]
+
+
 def ranks_legend(standings: pl.DataFrame) -> list[str]:
     """Return what a rank such as `2–4` is, where a standing has one."""
     ranked = (row for row in standings.iter_rows(named=True) if row["rank"] is not None)
@@ -191,7 +205,8 @@ def _grouped(rows: Sequence[dict[str, Any]], name: str) -> dict[str, str]:
     }
 
 
-def _ranks(row: dict[str, Any]) -> str:
+def shown_ranks(row: dict[str, Any]) -> str:
+    """Return the ranks that a standing may have, `–` where it is not ranked."""
     return UNKNOWN if row["rank"] is None else rank_text(_first(row), _last(row))
 
 
@@ -213,6 +228,12 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
     )
+
+
+def label(row: dict[str, Any], longest: int) -> str:
+    """Return how a picture names a standing: its ranks, its runner, and its rate."""
+    rate = "nothing graded" if row["pass_rate"] is None else percent(row["pass_rate"])
+    return f"{shown_ranks(row)}  {short_name(row['runner'], longest)} · {rate}"
 
 
 def short_name(name: str, longest: int = 40) -> str:

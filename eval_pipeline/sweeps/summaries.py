@@ -21,6 +21,7 @@ from eval_pipeline.leaderboards.show import (
     markdown_table,
     percent,
     ranks_legend,
+    suites_left_out,
 )
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
@@ -78,6 +79,7 @@ def board_tables(standings: pl.DataFrame) -> str:
         "\n\n".join([f"### {title}", markdown_table(BOARD_HEAD, board_rows(board)), *board_remarks(board)])
         for title, board in boards.items()
     ]
+    tables[1:1] = suites_left_out(standings)
     return "\n\n".join([*tables, *ranks_legend(standings)]) or "nothing graded yet"
 
 

@@ -33,9 +33,9 @@ _REVISIONS = f"""
     SELECT DISTINCT suite, suite_revision FROM ({_SHOWN.replace(", s.cases", "")}) WHERE age = 1 OR place = 1"""
 _STORED = """
     SELECT statistics_id, suite, runner, suite_revision, runner_revision, broken, cases, clusters, decision_keys,
-           planned, weights
+           planned, weights, complete
     FROM pair_statistics
-    WHERE suite = $1 AND complete AND list_contains($2::VARCHAR[], statistics_id)
+    WHERE suite = $1 AND list_contains($2::VARCHAR[], statistics_id)
       AND len(list_intersect(cases, $3::VARCHAR[])) > 0"""
 _KEYS = (
     """SELECT DISTINCT runner, suite_revision, runner_revision, case_id, decision_key FROM verdicts WHERE suite = $1"""
@@ -91,7 +91,7 @@ def retire_cases(warehouse: Warehouse, gone: Mapping[str, Collection[str]], now:
 
 
 def _without(warehouse: Warehouse, suite: str, gone: set[str], ids: list[str]) -> Iterator[PlannedPair]:
-    """Yield what complete pairs with one of these cases had planned of the others."""
+    """Yield what pairs with one of these cases had planned of the others."""
     stored = warehouse.frame(_STORED, [suite, ids, sorted(gone)])
     keys = {
         (*of_case, key[:16]): key for *of_case, key in warehouse.frame(_KEYS, [suite]).iter_rows()
@@ -109,10 +109,11 @@ def _without(warehouse: Warehouse, suite: str, gone: set[str], ids: list[str]) -
 
 
 def _cases(row: Mapping[str, Any], keys: Mapping[tuple[str, ...], str]) -> Iterator[PlannedCase]:
-    """Yield the cases of a complete pair: nothing of it is missing, so what was carried out is what was planned."""
+    """Yield the cases of a pair. Nothing is missing of a complete one: what was carried out is what was planned."""
     of_pair = (row["runner"], row["suite_revision"], row["runner_revision"])
     weights = row["weights"] or [None] * len(row["cases"])
     lists = zip(row["cases"], row["planned"], row["decision_keys"], row["clusters"], weights, strict=True)
     for case, planned, start, cluster, weight in lists:
         key = keys.get((*of_pair, case, start), start)
-        yield PlannedCase(case, planned, 0, key, cluster if cluster != case else None, weight)
+        least = 0 if row["complete"] else planned
+        yield PlannedCase(case, planned, least, key, cluster if cluster != case else None, weight)

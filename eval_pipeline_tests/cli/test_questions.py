@@ -304,6 +304,7 @@ def test_the_leaderboard_shows_how_reliable_repetitions_are(cli_project: CliProj
     assert greeter["pass_at_k"] == greeter["pass_all_k"] == pytest.approx(2 / 3)
     assert (greeter["low"], greeter["high"]) == (None, None)
     assert {"pass@k", "pass^k", "(median)"} <= set(shown.split())
+    assert "95 % of repeating: how far asking these cases again moves the rate" in shown
 
 
 def test_the_leaderboard_shows_which_evaluator_is_flaky(cli_project: CliProject) -> None:

@@ -269,6 +269,19 @@ def test_a_removed_case_is_on_no_board_that_is_shown(with_two: CliProject) -> No
     assert with_two("leaderboard", "--json").err == ""
 
 
+def test_a_removed_case_is_not_counted_of_a_pair_that_is_unfinished(with_two: CliProject) -> None:
+    other = "  - {id: b, input: x, assertions: [{type: contains, value: hi}]}\n"
+    with_two.write("suites/new.yaml", f"{SUITE}{other}")
+    with_two("run", "--quiet", "--case", "b", "--runner", "echo", "suites/new.yaml")
+    with_two.edit("suites/new.yaml", other, "")
+
+    shown = with_two("leaderboard", "--json")
+
+    assert "no more new/b" in shown.err
+    left = [(row["runner"], row["planned"], row["graded"]) for row in shown.document if row["suite"] == "new"]
+    assert left == [("echo", 1, 0)]
+
+
 def test_a_removed_runner_and_a_renamed_suite_are_on_no_board_that_is_asked_for(with_two: CliProject) -> None:
     with_two.edit("runners.yaml", "name: other", "name: another")
     with_two.edit("suites/gone.yaml", "tests:", "name: renamed\ntests:")

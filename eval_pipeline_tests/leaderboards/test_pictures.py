@@ -49,14 +49,18 @@ def test_a_drawing_shows_each_suite_with_its_runners_best_first() -> None:
     drawing = ElementTree.fromstring(board_svg(per_suite(*many("a<b", 1, 1), *many("best", 2))))
 
     texts = [text.text for text in drawing.iter(f"{SVG}text")]
-    assert texts[:3] == ["s", "best · 100.0 %", "a<b · 50.0 %"]
+    assert texts[:3] == ["s", "1–2  best · 100.0 %", "1–2  a<b · 50.0 %"]
     assert dots(drawing) == sorted(dots(drawing), reverse=True)
 
 
-def test_a_runner_without_a_pass_rate_has_no_dot() -> None:
-    drawing = ElementTree.fromstring(board_svg(per_suite(*many("best", 2), *many("broken", 0, errored=1))))
+def test_a_runner_that_is_not_ranked_is_last_and_gray_and_without_a_pass_rate_it_has_no_dot() -> None:
+    rows = [*many("best", 1, 1), *many("few", 1, errored=1), *many("none", 0, errored=2)]
+    drawing = ElementTree.fromstring(board_svg(per_suite(*rows)))
 
-    assert len(dots(drawing)) == 1
+    texts = [text.text for text in drawing.iter(f"{SVG}text")]
+    assert texts[1:4] == ["1  best · 50.0 %", "–  few · 100.0 %", "–  none · nothing graded"]
+    drawn = [(path.get("stroke"), len(path.get("d", "").split("M")) - 1) for path in drawing.iter(f"{SVG}path")]
+    assert [each for each in drawn if each[0] in ("#2f6f9f", "#aaaaaa")] == [("#2f6f9f", 1), ("#aaaaaa", 1)]
 
 
 def test_a_drawing_of_a_hundred_suites_and_twenty_runners_is_small() -> None:

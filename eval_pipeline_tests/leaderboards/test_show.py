@@ -22,6 +22,7 @@ from eval_pipeline.leaderboards.show import (
     period,
     ranks_legend,
     short_period,
+    suites_left_out,
 )
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, many
 
@@ -160,3 +161,11 @@ def test_a_board_with_one_ranked_runner_compares_nobody() -> None:
         "only best is ranked: there is nobody to compare it with",
         "not ranked: down: nothing graded",
     ]
+
+
+def test_an_overall_board_names_the_suites_that_it_is_without() -> None:
+    both, one = ([*many(name, 3), *many(name, 2, suite="u")] for name in ("a", "b"))
+    standings = board(*both, *one, *many("a", 2, suite="v"), *many("b", 0, errored=2, suite="v"))
+
+    assert suites_left_out(standings) == ["without v: no rank there: b"]
+    assert suites_left_out(board(*both, *one)) == []

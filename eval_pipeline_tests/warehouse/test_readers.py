@@ -1,4 +1,4 @@
-"""Analysts' clients: the published file opens in any DuckDB from 1.0 on, and each view answers there."""
+"""Analysts' clients: the published file opens in any DuckDB from 1.0 on, and each view answers from 1.1 on."""
 
 from __future__ import annotations
 
@@ -137,6 +137,8 @@ def test_older_clients_read_every_table_and_view(version: str, warehouse: DuckDB
     if installed.returncode:
         pytest.skip(f"duckdb {version} cannot be installed here")
     warehouse.write("sweeps", [{"sweep_id": "1"}])
+    if version != "1.0.0":  # which cannot read a column of lists that are all empty
+        warehouse.write("verdicts", [{"verdict_id": "1", "tags": []}])
     warehouse.publish()
 
     names = [*(table.name for table in TABLES), *(view.name for view in VIEWS)]
