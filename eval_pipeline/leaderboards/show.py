@@ -169,9 +169,21 @@ def board_remarks(standings: pl.DataFrame) -> list[str]:
         lines.append(f"cases are weighted by difficulty: they count as {max(weighed):.1f} of one weight")
     lines += [f"users played by {names}: {runners}" for names, runners in _grouped(rows, "simulators").items()]
     lines += [f"not ranked: {names}: {reason}" for reason, names in _grouped(rows, "apart").items()]
+    lines += [
+        f"{plans}: {names}"
+        for plans, names in _grouped([{**row, "broken": _broken(row)} for row in rows], "broken").items()
+    ]
     return lines + [
         f"{names}: {note}; the last complete standing is shown" for note, names in _grouped(rows, "note").items()
     ]
+
+
+def _broken(row: dict[str, Any]) -> str | None:
+    """Return what is planned of cases that cannot be loaded; None where that is nothing, or not told apart."""
+    broken = row["planned"] - row["graded"] - row["errored"]
+    if broken <= 0 or row.get("scope") != "suite" or (row.get("apart") or "").startswith("unfinished"):
+        return None
+    return f"{broken} of {counted(row['planned'], 'plan')} of cases that cannot be loaded (eval-pipeline validate)"
 
 
 def suites_left_out(standings: pl.DataFrame) -> list[str]:

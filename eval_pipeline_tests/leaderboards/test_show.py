@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.show import (
@@ -169,3 +170,11 @@ def test_an_overall_board_names_the_suites_that_it_is_without() -> None:
 
     assert suites_left_out(standings) == ["without v: no rank there: b"]
     assert suites_left_out(board(*both, *one)) == []
+
+
+def test_a_board_tells_of_plans_of_cases_that_cannot_be_loaded() -> None:
+    whole = board(*many("a", 19), *many("b", 18, errored=1)).filter(scope="suite")
+    broken = whole.with_columns(planned=pl.col("planned") + 1)  # as counts have it: neither graded nor errors
+
+    assert "1 of 20 plans of cases that cannot be loaded (eval-pipeline validate): a, b" in board_remarks(broken)
+    assert not any("loaded" in remark for remark in board_remarks(whole))
