@@ -18,6 +18,7 @@ LIST = Path(__file__).with_suffix(".txt")
 SLOW_FILES = (
     "orchestration/test_ways_to_start.py",
     "sweeps/test_sweep.py",
+    "conformance/test_skillgym_suites.py",
     "conformance/test_agentv.py",
     "conformance/test_connexity.py",
     "conformance/test_breakage.py",
@@ -25,6 +26,7 @@ SLOW_FILES = (
     "cli/test_killed_between_steps.py",
     "cli/test_delete.py",
     "orchestration/test_dagster_runs.py",
+    "conformance/test_skillgym_variants.py",
     "orchestration/test_queue_after_a_kill.py",
     "sweeps/test_identity.py",
     "orchestration/test_chunks.py",

@@ -74,23 +74,29 @@ def _stored(folder: ProjectFolder) -> dict[str, Any]:
     if not (folder.root / "log").exists():
         return {"verdicts": [], "cases": [], "log": [], "baselines": {}, "snapshots": [], "questions": [], "file": ""}
     names = ("case", "runner", "status", "class", "label", "reason", "tags", "output", "session", "tokens")
-    verdicts = folder.ask("""
-        SELECT v.case_id, v.runner, v.status, v.failure_class, v.failure_label, v.reason, to_json(v.tags),
-               r.final_output, r.session_id, r.total_tokens
-        FROM current_verdicts v LEFT JOIN session_reports r USING (execution_id)
-        ORDER BY v.case_id, v.runner, v.repetition""")
+    verdicts, cases, details, snapshots = folder.ask_all(*_QUERIES)
     file = folder.root / "suites" / "cases.snapshots.json"
     text = file.read_text() if file.exists() else ""
-    details = folder.ask("SELECT details FROM evaluator_scores WHERE details IS NOT NULL")
     return {
         "verdicts": [dict(zip(names, row, strict=True)) for row in verdicts],
-        "cases": folder.ask("SELECT case_id, runner, status FROM case_results ORDER BY ALL"),
+        "cases": cases,
         "log": [line.split() for line in (folder.root / "log").read_text().splitlines()],
         "baselines": json.loads(text)["entries"] if text else {},
-        "snapshots": folder.ask("SELECT passed, reason FROM token_snapshots"),
+        "snapshots": snapshots,
         "questions": [each for (text,) in details for each in json.loads(text).get("questions", [])],
         "file": text,
     }
+
+
+_QUERIES = (
+    """SELECT v.case_id, v.runner, v.status, v.failure_class, v.failure_label, v.reason, to_json(v.tags),
+              r.final_output, r.session_id, r.total_tokens
+       FROM current_verdicts v LEFT JOIN session_reports r USING (execution_id)
+       ORDER BY v.case_id, v.runner, v.repetition""",
+    "SELECT case_id, runner, status FROM case_results ORDER BY ALL",
+    "SELECT details FROM evaluator_scores WHERE details IS NOT NULL",
+    "SELECT passed, reason FROM token_snapshots",
+)
 
 
 def check(data: Data, values: Data) -> None:

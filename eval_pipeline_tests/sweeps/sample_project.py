@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.sweep import carry_out
 from eval_pipeline.sweeps.sweep_store import SweepStore, new_id
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.store import kept_open
 from eval_pipeline_tests.carried_out_once import carried_out_once
 
 TARGET = """
@@ -129,6 +130,12 @@ class ProjectFolder:
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that the warehouse answers."""
         return self.session().warehouse.frame(query).rows()
+
+    def ask_all(self, *queries: str) -> list[list[tuple[Any, ...]]]:
+        """The same for several queries: the file is opened once, which takes longer than most answers."""
+        warehouse = self.session().warehouse
+        with kept_open(warehouse):
+            return [warehouse.frame(query).rows() for query in queries]
 
     def all_bytes(self) -> bytes:
         """Everything in the data folder, one file after the other."""
