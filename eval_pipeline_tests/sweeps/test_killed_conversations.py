@@ -102,10 +102,8 @@ def test_a_killed_conversation_goes_on_and_no_finished_call_is_repeated(kills: S
 @pytest.mark.parametrize(
     ("kills", "agent", "simulator", "begun_anew_after"),
     [
-        pytest.param([7], 2 * TURNS + 3, TURNS + 2, 1, id="in its second turn"),
-        pytest.param([7, 11], 2 * TURNS + 8, TURNS + 5, 2, id="and then in its third"),
-        pytest.param([2], 2 * TURNS, TURNS, None, id="before its first answer"),
-        pytest.param([3], 2 * TURNS + 1, TURNS, None, id="within its first turn"),
+        pytest.param([7, 11], 2 * TURNS + 8, TURNS + 5, 2, id="in its second turn, and then in its third"),
+        pytest.param([2, 3], 2 * TURNS + 1, TURNS, None, id="before its first answer"),
     ],
 )
 def test_an_agent_with_a_state_of_its_own_begins_anew_and_what_it_used_before_counts(
