@@ -15,6 +15,7 @@ from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.plan import plan_sweep
 from eval_pipeline.sweeps.sweep import run_recorded
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.carried_out_once import carried_out_once
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, contains
 
 PAIR = PairKey("sums", "echo")
@@ -39,6 +40,11 @@ def recorded(folder: ProjectFolder, **options: Any) -> None:
     """A sweep that is recorded from begin to end, as a run's is."""
     session = folder.session()
     run_recorded(session, session.pairs([PAIR]), SweepOptions(**options), None, SweepObserver())
+
+
+def begin(folder: ProjectFolder) -> None:
+    """The recorded sweep that a test begins with."""
+    carried_out_once(folder.root, "recorded sweep", lambda: recorded(folder))
 
 
 def interrupted(folder: ProjectFolder, *executed: str, **options: Any) -> None:
@@ -138,7 +144,7 @@ def test_a_cost_that_the_target_reported_ignores_prices(folder: ProjectFolder) -
 
 
 def test_a_plain_run_completes_an_interrupted_refresh_of_all(folder: ProjectFolder) -> None:
-    recorded(folder)
+    begin(folder)
     interrupted(folder, "a", refresh="all")
     folder.take_calls()
 
@@ -162,7 +168,7 @@ def test_only_what_the_interrupted_refresh_covered_is_executed_anew(folder: Proj
 
 
 def test_an_abandoned_refresh_leaves_the_older_answers_and_is_forgotten(folder: ProjectFolder) -> None:
-    recorded(folder)
+    begin(folder)
     interrupted(folder, "a", refresh="all")
     folder.take_calls()
 
@@ -173,7 +179,7 @@ def test_an_abandoned_refresh_leaves_the_older_answers_and_is_forgotten(folder: 
 
 
 def test_scoring_alone_never_completes_a_refresh(folder: ProjectFolder) -> None:
-    recorded(folder)
+    begin(folder)
     interrupted(folder, refresh="all")
     folder.take_calls()
 
@@ -201,7 +207,7 @@ def test_what_a_refresh_tried_in_vain_is_tried_again_by_a_plain_run(folder: Proj
 
 @pytest.mark.parametrize("refresh", ["missing", "all"])
 def test_a_board_shows_how_old_its_answers_are(folder: ProjectFolder, refresh: str) -> None:
-    recorded(folder)
+    begin(folder)
     with folder.session().warehouse.transaction() as connection:
         for table in ("target_executions", "verdicts"):
             column = "finished_at" if table == "target_executions" else "executed_at"
@@ -225,7 +231,7 @@ def test_an_interrupted_refresh_is_reported_until_its_rest_is_executed(
     folder: ProjectFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     reports = []
-    recorded(folder)
+    begin(folder)
     interrupted(folder, "a", refresh="all")
 
     for _ in range(2):

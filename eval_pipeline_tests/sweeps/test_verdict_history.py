@@ -13,6 +13,7 @@ from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.plan import plan_sweep
 from eval_pipeline.sweeps.sweep import run_recorded
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.carried_out_once import carried_out_once
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
 Change = Callable[[ProjectFolder], object]
@@ -61,6 +62,11 @@ def sweep(folder: ProjectFolder, **options: Any) -> tuple[int, int, int]:
     return counts.executed, counts.rescored, counts.updated
 
 
+def begin(folder: ProjectFolder) -> None:
+    """The first sweep of a test, which is about a later one."""
+    folder.sweep_once(grader="judge")
+
+
 def judged(folder: ProjectFolder) -> int:
     log = folder.root / "judged.txt"
     return len(log.read_text().split()) if log.exists() else 0
@@ -92,7 +98,7 @@ EDITS: dict[str, tuple[Change, dict[str, Any], tuple[str, str | None]]] = {
 def test_a_changed_verdict_names_its_cause(
     folder: ProjectFolder, edit: Change, options: dict[str, Any], expected: tuple[str, str | None]
 ) -> None:
-    sweep(folder)
+    begin(folder)
     edit(folder)
     folder.write_answers(a="no")
 
@@ -105,7 +111,7 @@ def test_a_changed_verdict_names_its_cause(
 
 def test_another_model_of_a_grader_is_the_cause_of_another_verdict(folder: ProjectFolder) -> None:
     graded(folder)
-    sweep(folder)
+    begin(folder)
     folder.write_runners(a_runner_entry(), judge_entry(0.1))
 
     assert sweep(folder) == (0, 1, 0)
@@ -116,7 +122,7 @@ def test_another_model_of_a_grader_is_the_cause_of_another_verdict(folder: Proje
 
 
 def test_a_verdict_that_stays_the_same_is_no_change(folder: ProjectFolder) -> None:
-    sweep(folder)
+    begin(folder)
     sweep(folder)
     sweep(folder, refresh="all")
 
@@ -137,7 +143,7 @@ def test_names_weights_gates_and_thresholds_score_nothing_anew(
     folder: ProjectFolder, edit: Callable[[ProjectFolder], None]
 ) -> None:
     graded(folder)
-    sweep(folder)
+    begin(folder)
     edit(folder)
 
     assert sweep(folder) == (0, 0, 1)
@@ -148,7 +154,7 @@ def test_names_weights_gates_and_thresholds_score_nothing_anew(
 
 def test_a_new_weight_is_in_the_verdict_and_its_score(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", *HALF), execution=LOW)
-    sweep(folder)
+    begin(folder)
     folder.write_suite(a_test("a", HALF[0], HALF[1] | {"weight": 3}), execution=LOW)
 
     sweep(folder)
@@ -220,7 +226,7 @@ def test_a_plan_says_why_answers_are_scored_again_and_why_verdicts_are_updated(
     folder: ProjectFolder, edit: Change, again: dict[str, int], updated: dict[str, int]
 ) -> None:
     graded(folder)
-    sweep(folder)
+    begin(folder)
     edit(folder)
 
     (plan,) = plan_sweep(folder.session(), [PairKey("sums", "echo")], SweepOptions(grader="judge"))
@@ -312,8 +318,7 @@ def test_stale_pairs_need_what_their_edit_costs(
     needs: str | None,
 ) -> None:
     folder.write_suite(a_test("a", *scored, **TEXTS), **settings)
-    load(folder)
-    folder.sweep(grader="judge")
+    carried_out_once(folder.root, "load and sweep", lambda: (load(folder), sweep(folder)))
 
     folder.write_suite(*edited["tests"], **{name: value for name, value in edited.items() if name != "tests"})
     load(folder)
