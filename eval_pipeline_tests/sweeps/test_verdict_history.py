@@ -309,6 +309,11 @@ def load(folder: ProjectFolder) -> None:
     session.store.store_suites(session.load_suites())
 
 
+def load_and_sweep(folder: ProjectFolder) -> None:
+    load(folder)
+    sweep(folder)
+
+
 @pytest.mark.parametrize(("scored", "settings", "edited", "needs"), NEEDS.values(), ids=NEEDS)
 def test_stale_pairs_need_what_their_edit_costs(
     folder: ProjectFolder,
@@ -318,7 +323,7 @@ def test_stale_pairs_need_what_their_edit_costs(
     needs: str | None,
 ) -> None:
     folder.write_suite(a_test("a", *scored, **TEXTS), **settings)
-    carried_out_once(folder.root, "load and sweep", lambda: (load(folder), sweep(folder)))
+    carried_out_once(folder.root, "load and sweep", lambda: load_and_sweep(folder))
 
     folder.write_suite(*edited["tests"], **{name: value for name, value in edited.items() if name != "tests"})
     load(folder)
