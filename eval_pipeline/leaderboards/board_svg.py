@@ -13,7 +13,7 @@ from eval_pipeline.parsing.visible import escape_controls
 
 _WIDTH = 760
 _LEFT = 310
-_LONGEST = 32
+_LONGEST = 28
 _RIGHT = 30
 _ROW = 26
 _TITLE = 30

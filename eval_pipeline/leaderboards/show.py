@@ -244,7 +244,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def label(row: dict[str, Any], longest: int) -> str:
     """Return how a picture names a standing: its ranks, its runner, and its rate."""
-    rate = "nothing graded" if row["pass_rate"] is None else percent(row["pass_rate"])
+    rate = "no rate" if row["pass_rate"] is None else percent(row["pass_rate"])
     return f"{shown_ranks(row)}  {short_name(row['runner'], longest)} · {rate}"
 
 

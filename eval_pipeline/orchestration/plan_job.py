@@ -14,7 +14,7 @@ from eval_pipeline.sweeps.plan_tables import plan_page
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project_contents import read_project
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.selection import pairs_of_sweep
+from eval_pipeline.sweeps.selection import check_cases, pairs_of_sweep
 
 _DESCRIPTION = "What a run of the job `sweep` with the same configuration would do: nothing is carried out or stored."
 
@@ -47,5 +47,7 @@ def _plans(context: dg.OpExecutionContext, session: ProjectSession, options: Swe
     problems = [*unusable.values(), *map(str, checked.errors.values()), *checked.warnings]
     for problem in problems:
         context.log.warning(escape_controls(problem))
-    usable = [pair.name for pair in pairs if pair.name not in checked.errors]
-    return list(plan_sweep(session, usable, options, checked))
+    usable = checked.usable(pairs)
+    if usable:
+        check_cases(usable, options)
+    return list(plan_sweep(session, [pair.name for pair in usable], options, checked))

@@ -34,7 +34,7 @@ from eval_pipeline.reports.turns import (
     turn_positions,
     turn_start_from_json,
 )
-from eval_pipeline.reports.usage import Usage
+from eval_pipeline.reports.usage import Usage, costs_of
 
 __all__ = [
     "EVENT_KINDS", "CommandEvent", "DetectedSkill", "ErrorEvent", "Event", "FileReadEvent", "FileWriteEvent",
@@ -72,9 +72,9 @@ class SessionReport(_Derived):
     `turn_starts` delimits the turns of a live conversation; empty where the source does not. `ended_by` is the side or
     the limit that ended it (`user`, `agent`, `script`, `max-turns`, …), None for one without an end.
 
-    `usage` is that of the answer alone. `retries_cost_usd` (None: unknown) is what was paid beside it: for failed
-    attempts and for turns that were `given_up`, since the conversation began anew: of each the `runner`, `usage`,
-    `model_calls`, and the `speech` of the simulator.
+    `usage` is that of the answer alone. `retries_cost_usd` is what is known to be paid beside it (None: nothing is):
+    for failed attempts and for turns that were `given_up`, since the conversation began anew: of each the `runner`,
+    `usage`, `model_calls`, and the `speech` of the simulator.
     """
 
     execution_id: str
@@ -104,10 +104,11 @@ class SessionReport(_Derived):
 
     @property
     def cost_usd(self) -> float | None:
-        """Everything that was paid to targets for the answer; None: unknown."""
-        if not self.retries_cost_usd:
-            return self.usage.cost_usd if self.retries_cost_usd is not None else None
-        return None if self.usage.cost_usd is None else self.usage.cost_usd + self.retries_cost_usd
+        """What is known to be paid to targets, for the answer and beside it; None: nothing is."""
+        answer, retries = self.usage.cost_usd, self.retries_cost_usd or 0.0
+        if answer is None:
+            return retries if any(costs_of(self.given_up)) else None
+        return answer + retries
 
     @property
     def answer_cost_usd(self) -> float | None:

@@ -5,12 +5,12 @@ Each is priced by the runner that was called: a fallback that answers does not p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from eval_pipeline.executions.model import Execution
-from eval_pipeline.reports.model import Usage
+from eval_pipeline.reports.usage import Usage, costs_of
 
 Prices = Mapping[str, float]
 PricesOf = Callable[[str], Prices | None]
@@ -65,20 +65,22 @@ def _priced(used: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
 def retries_cost_usd(
     given_up: Sequence[Mapping[str, Any]], execution: Execution, usage: Usage, prices_of: PricesOf
 ) -> float | None:
-    """Return what was paid beside an answer that has this usage; None where the cost of a turn is unknown.
+    """Return what is known to be paid beside an answer that has this usage; None where a cost is unknown, and no other
+    is known to be more than nothing.
 
     A failed attempt costs what its call costs; its tokens are not known, and count as none.
     """
-    turns: list[float | None] = [used["usage"].get("cost_usd") for used in given_up if "usage" in used]
-    known = [cost for cost in turns if cost is not None]
-    if len(known) < len(turns):
-        return None
-    return sum(known) + _of_failed_attempts(execution, usage, prices_of)
+    costs = [*costs_of(given_up), *_costs_of_failed_attempts(execution, usage, prices_of)]
+    known = sum(cost for cost in costs if cost is not None)
+    return known if known or None not in costs else None
 
 
-def _of_failed_attempts(execution: Execution, usage: Usage, prices_of: PricesOf) -> float:
-    """Return what the calls of attempts before the last one cost; a runner that reports its cost is not priced."""
+def _costs_of_failed_attempts(execution: Execution, usage: Usage, prices_of: PricesOf) -> Iterator[float | None]:
+    """Yield what the call of each attempt before the last one cost, None where its runner is gone; a runner that
+    reports its cost is not priced."""
     answering = execution.answered_by or execution.runner
-    names = [attempt.runner or execution.runner for attempt in execution.calling[:-1]]
-    counted = (name for name in names if name != answering or usage.cost_source == "computed")
-    return sum((prices_of(name) or {}).get("per_call", 0.0) for name in counted)
+    for attempt in execution.calling[:-1]:
+        name = attempt.runner or execution.runner
+        if name != answering or usage.cost_source == "computed":
+            prices = prices_of(name)
+            yield None if prices is None else prices.get("per_call", 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,6 +51,11 @@ def total_usage(usages: Sequence[Usage]) -> Usage:
     counted: dict[str, Any] = {name: _sum([getattr(usage, name) for usage in usages]) for name in _COUNTED}
     source = usages[0].cost_source if usages and None not in costs else None
     return Usage(**counted, cost_usd=_sum(costs), cost_source=source) if usages else Usage()
+
+
+def costs_of(given_up: Iterable[Mapping[str, Any]]) -> list[float | None]:
+    """Return what turns that were given up cost, each; None: unknown. Entries without usage are no turns."""
+    return [used["usage"].get("cost_usd") for used in given_up if "usage" in used]
 
 
 def _sum(values: Sequence[Any]) -> Any:

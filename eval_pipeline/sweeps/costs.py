@@ -71,7 +71,7 @@ def of_execution(execution: Execution, report: SessionReport | None, runner: Run
     if report is None:
         return Spending(0.0 if execution.completed and is_free(runner) else None, execution.calls)
     usd = report.cost_usd
-    if usd is None:  # what is known of it counts
+    if usd is None:  # what is known of retries counts
         usd = report.retries_cost_usd or (0.0 if execution.completed and is_free(runner) else None)
     given_up = [Usage(**used["usage"]) for used in report.given_up if "usage" in used]
     further_turns = max(0, len(report.turn_starts) - 1) + len(given_up)

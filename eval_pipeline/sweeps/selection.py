@@ -33,7 +33,7 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
     checked = preflight(session, pairs, options)
     usable = checked.usable(pairs)
     if usable:
-        _check_cases(usable, options)
+        check_cases(usable, options)
     refused = {name: str(error) for name, error in checked.errors.items()}
     return SelectedPairs(usable, unusable | refused, checked.warnings)
 
@@ -60,7 +60,8 @@ def _is_in(pair: PairKey, name: str | None, sweep: NamedSweep, session: ProjectS
     return takes_part and sweep.covers_suite(ready.suite, session.project.root)
 
 
-def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:
+def check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:
+    """Raise InputError for a case id that no suite has, and when ids and tags select nothing."""
     check_case_ids([pair.ready.suite for pair in pairs], options.cases.ids)
     if options.cases and not any(count_plans(pair, options, options.cases) for pair in pairs):
         raise InputError("no case matches the selection")

@@ -29,6 +29,7 @@ from eval_pipeline.reports.model import (
     turn_start_from_json,
 )
 from eval_pipeline.reports.moments import iso, parse_time
+from eval_pipeline.reports.usage import costs_of
 from eval_pipeline.scores.evaluate import GRADER, PASS_MARK, BoundEvaluator
 from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
@@ -359,9 +360,9 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
 def _stored_costs(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the answer used, and what retries cost; all was paid for the answer where its cost is not apart."""
     usage, answer, everything = value_of(Usage, row), row.get("answer_cost_usd"), row["cost_usd"]
-    if answer is None:
+    if answer is None and (usage.cost_source or not any(costs_of(row.get("given_up") or ()))):
         return {"usage": usage}
-    retries = None if everything is None else everything - answer
+    retries = None if everything is None else everything - (answer or 0.0)
     return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": retries}
 
 

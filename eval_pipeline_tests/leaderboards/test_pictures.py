@@ -58,7 +58,7 @@ def test_a_runner_that_is_not_ranked_is_last_and_gray_and_without_a_pass_rate_it
     drawing = ElementTree.fromstring(board_svg(per_suite(*rows)))
 
     texts = [text.text for text in drawing.iter(f"{SVG}text")]
-    assert texts[1:4] == ["1  best · 50.0 %", "–  few · 100.0 %", "–  none · nothing graded"]
+    assert texts[1:4] == ["1  best · 50.0 %", "–  few · 100.0 %", "–  none · no rate"]
     drawn = [(path.get("stroke"), len(path.get("d", "").split("M")) - 1) for path in drawing.iter(f"{SVG}path")]
     assert [each for each in drawn if each[0] in ("#2f6f9f", "#aaaaaa")] == [("#2f6f9f", 1), ("#aaaaaa", 1)]
 

@@ -96,6 +96,31 @@ def test_a_fallback_does_not_pay_for_the_runner_that_failed_before_it(tmp_path: 
     assert "cost       $121.00 (computed, $40.20 of it beside the answer)" in shown
 
 
+@pytest.mark.parametrize(
+    ("agent", "spare", "spare_says", "paid"),
+    [({}, {"per_call": 3}, "hi", (6.0, 6.0)), ({"per_call": 10}, {}, None, (20.0, None))],
+    ids=["turns-of-unknown-cost-given-up", "nothing-known-of-the-answer"],
+)
+def test_what_is_known_of_the_money_counts_where_a_part_of_it_is_not(
+    agent: dict[str, float], spare: dict[str, float], spare_says: str | None, paid: tuple[float, float | None],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """A turn of the agent, a refused one, then its fallback: with two turns, or refused at once."""
+    made = make_project(tmp_path / "p")
+    made.write_suite({"id": "talk", "user": {"script": ["a", "b"]}, "assertions": [contains("hi")]})
+    of_agent, of_spare = in_turn(said("hi 1"), REFUSED), in_turn(REFUSED if spare_says is None else said(spare_says))
+    with serve(lambda request: (of_agent if request.path == "/agent" else of_spare)(request)) as server:
+        runner = {"adapter": "endpoint", "retries": {"max_retries": 0}}
+        made.write_runners(
+            {"name": "agent", "url": f"{server.url}/agent", "fallbacks": ["spare"], "prices": agent, **runner},
+            {"name": "spare", "url": f"{server.url}/spare", "prices": spare, **runner},
+        )
+        counts = made.sweep(runner="agent")
+
+    assert made.ask("SELECT cost_usd, answer_cost_usd FROM session_reports") == [paid]
+    assert counts.cost_usd == paid[0]
+
+
 def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:
     folder, sent = hold(tmp_path / "p", in_turn(said("hi 1"), said("hi 2"), REFUSED))
 
