@@ -8,7 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.leaderboards.show import BOARD_HEAD, board_remarks, board_rows, drift_line, ranks_legend
+from eval_pipeline.leaderboards.show import (
+    BOARD_HEAD,
+    board_remarks,
+    board_rows,
+    drift_line,
+    ranks_legend,
+    suites_left_out,
+)
 from eval_pipeline.statistics.groups import indistinguishable
 from eval_pipeline.statistics.ranks import tests_of_sums
 from eval_pipeline.warehouse.anchors import drift_rows, flagged
@@ -40,7 +47,7 @@ def board_document(connection: Connection, board_id: str | None = None) -> dict[
         "board_id": chosen,
         "boards": [{"board_id": id_, "computed_at": at} for id_, at, _ in boards[:BOARDS_OF_TREND]],
         "head": BOARD_HEAD,
-        "overall": _board(standings.filter(pl.col("scope") == "overall"), {}),
+        "overall": _board(standings.filter(pl.col("scope") == "overall"), {}, suites_left_out(standings)),
         "suites": _suites(connection, standings, chosen),
         "failures": current_failures(connection),
         "changes": changes_document(connection),
@@ -55,14 +62,14 @@ def _suites(connection: Connection, standings: pl.DataFrame, board_id: str) -> l
     return [{"suite": suite, **_board(frame, groups.get(str(suite), {}))} for (suite,), frame in by_suite.items()]
 
 
-def _board(standings: pl.DataFrame, groups: Mapping[str, str]) -> dict[str, Any]:
+def _board(standings: pl.DataFrame, groups: Mapping[str, str], remarks: Sequence[str] = ()) -> dict[str, Any]:
     ordered = standings.sort("rank", "runner", nulls_last=True)
     texts = board_rows(ordered)
     rows = [
         {**{name: row[name] for name in _NUMBERS if name in row}, "texts": text, "groups": groups.get(row["runner"])}
         for row, text in zip(ordered.iter_rows(named=True), texts, strict=True)
     ]
-    return {"rows": rows, "remarks": board_remarks(ordered), "legend": ranks_legend(ordered)}
+    return {"rows": rows, "remarks": [*remarks, *board_remarks(ordered)], "legend": ranks_legend(ordered)}
 
 
 def _groups(connection: Connection, standings: Mapping[str, pl.DataFrame], board_id: str) -> dict[str, dict[str, str]]:

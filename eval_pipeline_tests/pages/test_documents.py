@@ -29,6 +29,8 @@ def test_the_board_has_the_numbers_and_texts_of_the_command(served: Served, page
             name: row[name] for name in ("pass_rate", "pass_rate_low", "graded", "coverage", "mean_score")
         }
         assert shown["texts"][2] in text
+    remarks = board["overall"]["remarks"]
+    assert remarks and all(remark in text for remark in remarks)
 
 
 def test_the_board_says_what_changed_since_the_sweep_before(served: Served, page_project: CliProject) -> None:
