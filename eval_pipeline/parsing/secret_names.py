@@ -25,6 +25,8 @@ _SECRET = _names(
     "token tokens secret secrets password passwords passwd pwd passphrase credential credentials cookie cookies "
     "authorization bearer jwt apikey apikeys signature sig dsn"
 )
+_AT_THE_END = ("password", "passwd", "passphrase", "secret", "token")
+"""Words that are telling at the end of a longer one, too."""
 _MAYBE = _names("key keys auth pass pat signature sig")
 """Words that are secrets in a longer name; alone only with a value that nobody can read."""
 _ABOUT = _names(
@@ -173,7 +175,13 @@ def _named_secret(words: Sequence[str], value: str | int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(name))
+    return tuple(part for word in _WORD.findall(name) for part in _parts(word.lower()))
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Return a word that ends with a telling one, as in PGPASSWORD, in its two parts."""
+    end = next((end for end in _AT_THE_END if word.endswith(end) and word != end), None)
+    return (word,) if end is None else (word.removesuffix(end), end)
 
 
 def _is_place(value: str) -> bool:

@@ -43,7 +43,7 @@ _LASTING = (
 )
 
 
-_RIGHTS = "its user has no rights of a writer: see the roles in docs/how-to/share-a-warehouse.md"
+RIGHTS = "its user has no rights of a writer: see the roles in docs/how-to/share-a-warehouse.md"
 
 
 def is_lasting(text: str) -> bool:
@@ -95,7 +95,7 @@ class Catalog:
             self.close()
             text = redact_text(str(error).partition("\nLINE ")[0].strip())
             if isinstance(error, driver.errors.InsufficientPrivilege):
-                raise WarehouseError(f"PostgreSQL of the warehouse: {text}; {_RIGHTS}") from None
+                raise WarehouseError(f"PostgreSQL of the warehouse: {text}; {RIGHTS}") from None
             if isinstance(error, (driver.OperationalError, driver.InterfaceError)) and not is_lasting(text):
                 raise LostConnection(text) from None
             raise WarehouseError(f"PostgreSQL of the warehouse: {text}") from None

@@ -24,7 +24,7 @@ from eval_pipeline.warehouse.engines import Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
 from eval_pipeline.warehouse.lake_engine import LAKE, Engine, check_files, lake_engine, temporary
 from eval_pipeline.warehouse.lake_readers import LakeReader
-from eval_pipeline.warehouse.lake_retries import Retries, is_transient
+from eval_pipeline.warehouse.lake_retries import Retries, denied, is_transient
 from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
 from eval_pipeline.warehouse.publishing import first_line
@@ -138,6 +138,8 @@ class DuckLakeWarehouse(TableWriter):
             try:
                 return attempt()
             except Exception as error:
+                if (refused := denied(error)) is not None:
+                    raise refused from error
                 if not is_transient(error):
                     raise
                 self.close()

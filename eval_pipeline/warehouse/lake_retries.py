@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import duckdb
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.parsing.redaction import redact_text
-from eval_pipeline.warehouse.catalog import LostConnection, is_lasting
+from eval_pipeline.warehouse.catalog import RIGHTS, LostConnection, is_lasting
 from eval_pipeline.warehouse.publishing import first_line
 
 _LOG = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ LOST_S = 300.0
 _LONGEST_S = 5.0
 _CONFLICT = ("conflict", "Failed to commit DuckLake transaction", "Current transaction is aborted")
 """The last one is what a statement reports after another one of its transaction was lost, and that was overlooked."""
+_DENIED = re.compile(r"permission denied for \w+ \S*\w")
+"""What PostgreSQL says of a role without a right; DuckDB has it below a line about the transaction."""
 _LOST = (
     "server closed the connection",
     "could not connect",
@@ -43,8 +46,16 @@ def is_transient(error: BaseException) -> bool:
     return _is_conflict(error) or _is_lost(error)
 
 
+def denied(error: BaseException) -> WarehouseError | None:
+    """Return the error that names what the catalog's user may not do, where PostgreSQL refused that, else None."""
+    found = _DENIED.search(str(error)) if isinstance(error, duckdb.Error) else None
+    return None if found is None else WarehouseError(f"the warehouse cannot be written or read: {found[0]}; {RIGHTS}")
+
+
 def _is_conflict(error: BaseException) -> bool:
-    return isinstance(error, duckdb.Error) and not _is_lost(error) and any(text in str(error) for text in _CONFLICT)
+    if not isinstance(error, duckdb.Error) or _is_lost(error) or denied(error) is not None:
+        return False
+    return any(text in str(error) for text in _CONFLICT)
 
 
 def _is_lost(error: BaseException) -> bool:

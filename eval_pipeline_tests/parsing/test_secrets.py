@@ -24,6 +24,7 @@ ODD = "pa\"ss'wört\\<&>/ +=%\nsecond: lïne 0123456789"
 
 @pytest.mark.parametrize("name", [
     "api_key", "apiKey", "OPENAI_API_KEY", "x-api-key", "token", "GITHUB_TOKEN", "accessToken", "client_secret",
+    "PGPASSWORD", "SMTPPASSWD", "clientsecret", "AUTHTOKEN",
     "password", "DB_PASSWD", "PWD_ADMIN_PWD", "URL_PASS", "credential", "Authorization", "proxy-auth", "session_cookie",
     "request_signature", "private_key", "signing_key", "github_pat", "jwt", "INPUT_TOKEN", "AWS_SECRET_ACCESS_KEY",
 ])  # fmt: skip

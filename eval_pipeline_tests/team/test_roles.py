@@ -113,6 +113,19 @@ def test_an_analyst_who_starts_a_sweep_is_told_of_the_roles(analyst_url: str, tm
         leases.live_sweeps()
 
 
+@pytest.mark.parametrize("work", ["write", "compact"])
+def test_an_analyst_who_writes_is_told_of_the_roles_at_once(
+    work: str, writer: DuckLakeWarehouse, analyst_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = machine(analyst_url, tmp_path / "analyst")
+
+    with pytest.raises(WarehouseError, match=r"permission denied for .*; its user has no rights of a writer"):
+        opened.write("sweeps", [{"sweep_id": "b"}]) if work == "write" else opened.compact()
+
+    assert "tried again" not in caplog.text
+    assert writer.frame("SELECT sweep_id FROM sweeps")["sweep_id"].to_list() == ["a"]
+
+
 def test_a_wrong_password_is_said_at_once_and_without_it(
     analyst_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
