@@ -4,6 +4,7 @@
 # The server is named by the variables of PostgreSQL's own programs (PGHOST, PGPORT, PGUSER, PGPASSFILE). Each backup is a folder
 # of its own, which appears under its name when it is whole.
 set -euo pipefail
+umask 077 # a backup holds all that the databases and the data folder do
 into=${1:?the folder of backups} data=${2:-}
 name=$(date -u +%Y%m%dT%H%M%SZ)
 part="$into/.$name.part"

@@ -8,6 +8,7 @@ from=${1:?the folder of one backup} data=${2:-}
 if [ -f "$from/data.tar" ]; then
   : "${data:?the backup has a data folder: name where it shall be}"
   [ ! -e "$data" ] || [ -z "$(ls -A "$data")" ] || { echo "$data is not empty" >&2; exit 1; }
+  psql -XAtd postgres -c 'SELECT 1' >/dev/null # before anything is written
   mkdir -p "$data"
   tar -C "$data" -xf "$from/data.tar"
 fi

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -18,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from eval_pipeline.cli.suite_warnings import and_more, grouped_warnings, require_no_warnings
+from eval_pipeline.cli.warehouse_option import given_warehouse, warehouse_option
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids, check_tags
@@ -79,35 +78,16 @@ def past_moment(context: click.Context, parameter: click.Parameter, value: str |
 def project_options(command: Command) -> Command:
     """Add the options --project, --data and --warehouse."""
     command = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")(command)
-    command = click.option(
-        "--warehouse",
-        metavar="URL",
-        expose_value=False,
-        callback=_name_warehouse,
-        help="URL of the warehouse, for tables that are not in the data folder.",
-    )(command)
+    command = warehouse_option(command)
     where = click.Path(path_type=Path, exists=True)
     return click.option("--project", type=where, help="Project file or its folder (default: found upward).")(command)
 
 
-def _name_warehouse(ctx: click.Context, parameter: click.Parameter, url: str | None) -> None:
-    """Let this command and the processes that it starts use the warehouse of a URL."""
-    if url is None:
-        return
-    ctx.call_on_close(partial(_restore_variable, WAREHOUSE_VARIABLE, os.environ.get(WAREHOUSE_VARIABLE)))
-    os.environ[WAREHOUSE_VARIABLE] = url
-
-
-def _restore_variable(name: str, value: str | None) -> None:
-    os.environ.pop(name, None)
-    if value is not None:
-        os.environ[name] = value
-
-
 def given_options(options: Mapping[str, Any]) -> str:
-    """Return --project and --data as they were given, for a command that a message suggests."""
+    """Return --project, --data and --warehouse as they were given, for a command that a message suggests."""
     given = ((name, options.get(name)) for name in ("project", "data"))
-    return "".join(f" --{name} {shlex.quote(show_path(Path(value)))}" for name, value in given if value is not None)
+    paths = (f" --{name} {shlex.quote(show_path(Path(value)))}" for name, value in given if value is not None)
+    return "".join(paths) + given_warehouse()
 
 
 def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]:

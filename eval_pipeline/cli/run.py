@@ -41,6 +41,7 @@ from eval_pipeline.cli.tables import (
     table_console,
 )
 from eval_pipeline.cli.terminal import echo, echo_json
+from eval_pipeline.cli.warehouse_option import given_warehouse
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
@@ -387,7 +388,8 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     if problem is not None and problem != INTERRUPTED:
         print_line(console, f"problem: {problem}", style="red")
     if selection.session.project.warehouse is not None:
-        where = f"tables: {selection.session.project.warehouse}   ask: eval-pipeline sql   look: eval-pipeline view"
+        ask, look = (f"eval-pipeline {name}{given_warehouse()}" for name in ("sql", "view"))
+        where = f"tables: {selection.session.project.warehouse}   ask: {ask}   look: {look}"
         print_line(console, where, style="dim")
         return
     data = show_path(Path(selection.session.project.data))
