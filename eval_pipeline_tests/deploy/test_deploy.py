@@ -60,6 +60,16 @@ def test_every_variable_of_the_settings_is_given_by_compose_or_by_its_files_of_s
         assert service["read_only"] is True, name
 
 
+def test_workers_of_another_machine_can_reach_what_the_services_have_and_nobody_else_by_default() -> None:
+    services = read("compose.yaml")["services"]
+
+    for name, variable in (("postgres", "DAGSTER_POSTGRES_HOST"), ("redis", "CELERY_BROKER")):
+        (port,) = services[name]["ports"]
+        assert port.startswith("${PRIVATE_ADDRESS:-127.0.0.1}:")
+        assert services["worker-2"]["environment"][variable].startswith("${")
+    assert "${DATA_FOLDER:-data}:/data" in services["worker-2"]["volumes"]
+
+
 def test_no_password_is_in_any_file() -> None:
     for path in DEPLOY.rglob("*.*"):
         if path.is_file() and path.suffix != ".md":
@@ -87,6 +97,8 @@ def test_a_pod_of_a_run_has_what_the_location_has_and_resources_of_its_own() -> 
     assert location["includeConfigInLaunchedRuns"] == {"enabled": False}, "the chart would put its resources into runs"
     assert launcher["resources"] != location["resources"]
     assert launcher["runK8sConfig"]["containerConfig"]["env"] == location["env"]
+    assert launcher["runK8sConfig"]["podSpecConfig"]["securityContext"] == location["podSecurityContext"]
+    assert location["podSecurityContext"]["fsGroup"] == location["securityContext"]["runAsUser"]
     for name in ("envSecrets", "volumes", "volumeMounts", "securityContext"):
         assert launcher[name] == location[name], name
 
