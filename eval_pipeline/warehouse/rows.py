@@ -363,7 +363,7 @@ def _stored_costs(row: Mapping[str, Any]) -> dict[str, Any]:
     if answer is None and (usage.cost_source or not any(costs_of(row.get("given_up") or ()))):
         return {"usage": usage}
     retries = None if everything is None else everything - (answer or 0.0)
-    return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": retries}
+    return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": retries or None}
 
 
 def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Row:

@@ -230,6 +230,35 @@ def test_reports_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, val
     assert [report for _, report, _ in stored] == reports
 
 
+@pytest.mark.parametrize(
+    ("answer", "retries", "given_up", "known"),
+    [
+        pytest.param(0.5, 0.0, None, 0.5, id="nothing beside the answer"),
+        pytest.param(0.5, 0.25, 0.25, 0.75, id="both known"),
+        pytest.param(None, 0.25, 0.25, 0.25, id="answer unknown"),
+        pytest.param(0.5, None, None, 0.5, id="turns given up at an unknown cost"),
+        pytest.param(None, None, None, None, id="nothing known"),
+    ],
+)
+def test_what_was_paid_for_an_answer_and_beside_it_is_read_back(
+    warehouse: DuckDBWarehouse, answer: float | None, retries: float | None, given_up: float | None, known: float | None
+) -> None:
+    report = SessionReport(
+        execution_id="e0",
+        usage=Usage(cost_usd=answer, cost_source=None if answer is None else "reported"),
+        given_up=() if retries == 0.0 else ({"runner": "r", "usage": {"cost_usd": given_up}},),
+        retries_cost_usd=retries,
+    )
+    put(warehouse, (an_execution(execution_id="e0"), report, ()))
+
+    ((_, stored, _),) = take(warehouse, "e0")
+
+    assert warehouse.frame("SELECT cost_usd FROM session_reports").item() == known
+    assert stored is not None
+    assert (stored.usage.cost_usd, stored.cost_usd) == (answer, known)
+    assert stored.retries_cost_usd == (retries if known is not None else 0.0)
+
+
 def test_each_event_has_the_number_of_its_turn(warehouse: DuckDBWarehouse) -> None:
     messages = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
     put(warehouse, (an_execution(execution_id="e0"), SessionReport(execution_id="e0", events=messages * 2), ()))
