@@ -37,6 +37,8 @@ _STORED = """
     FROM pair_statistics
     WHERE suite = $1 AND list_contains($2::VARCHAR[], statistics_id)
       AND len(list_intersect(cases, $3::VARCHAR[])) > 0"""
+_STILL_UNFINISHED = "UPDATE pair_statistics SET complete = false WHERE list_contains($1::VARCHAR[], statistics_id)"
+"""Only a sweep makes a pair complete, not the removal of the cases that it lacks."""
 _KEYS = (
     """SELECT DISTINCT runner, suite_revision, runner_revision, case_id, decision_key FROM verdicts WHERE suite = $1"""
 )
@@ -47,6 +49,7 @@ class _CountedPair(PlannedPair):
     """What a pair had planned of the cases that are left; it is counted in place of what is stored."""
 
     stored_id: str
+    was_complete: bool
 
     @property
     def statistics_id(self) -> str:
@@ -79,6 +82,8 @@ def retire_cases(warehouse: Warehouse, gone: Mapping[str, Collection[str]], now:
         ids = chosen["statistics_id"].to_list()
         planned = [pair for suite, cases in gone.items() for pair in _without(warehouse, suite, set(cases), ids)]
         store_pair_statistics(warehouse, planned)
+        unfinished = [pair.statistics_id for pair in planned if not pair.was_complete]
+        connection.execute(_STILL_UNFINISHED, [unfinished])
         names = [
             PairKey(suite, runner) for suite, runner in chosen.select("suite", "runner").iter_rows() if suite in gone
         ]
@@ -90,7 +95,7 @@ def retire_cases(warehouse: Warehouse, gone: Mapping[str, Collection[str]], now:
     return warehouse.run(store)
 
 
-def _without(warehouse: Warehouse, suite: str, gone: set[str], ids: list[str]) -> Iterator[PlannedPair]:
+def _without(warehouse: Warehouse, suite: str, gone: set[str], ids: list[str]) -> Iterator[_CountedPair]:
     """Yield what pairs with one of these cases had planned of the others."""
     stored = warehouse.frame(_STORED, [suite, ids, sorted(gone)])
     keys = {
@@ -99,6 +104,7 @@ def _without(warehouse: Warehouse, suite: str, gone: set[str], ids: list[str]) -
     for row in stored.iter_rows(named=True):
         yield _CountedPair(
             stored_id=row["statistics_id"],
+            was_complete=row["complete"],
             pair=PairKey(row["suite"], row["runner"]),
             sweep_id="",
             suite_revision=row["suite_revision"],

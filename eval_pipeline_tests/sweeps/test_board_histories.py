@@ -281,11 +281,20 @@ BROKEN_OFF = [
     ("sweep", "y", "all", "a", ("pass", "pass", "pass"), "before its failures are known"),
 ]
 """A verdict is stored, and the counts of its pair are not."""
+LACKS_WHAT_IS_REMOVED = [
+    ("sweep", "y", "missing", "a", ("pass", "pass", "crash")),
+    ("edit", "c"),
+    ("sweep", "x", "all", "", ("pass", "pass", "pass")),
+    ("remove", "b", False),
+    ("remove", "c", True),
+]
+"""Every case that is left is carried out of a pair that was not finished."""
 CHECKED = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
 @settings(CHECKED, max_examples=2)
 @example(BROKEN_OFF)
+@example(LACKS_WHAT_IS_REMOVED)
 @given(st.lists(OPERATIONS, min_size=4, max_size=8))
 def test_after_any_history_the_board_is_that_of_a_naive_reference(history: list[tuple[Any, ...]]) -> None:
     check_history(history)
