@@ -18,11 +18,13 @@ from eval_pipeline.warehouse.stored_pairs import case_results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate:
-    """A pass rate with its 95 % interval, of first answers as on boards; all None where nothing is graded."""
+    """A pass rate with its 95 % interval, of first answers as on boards, or of cases that a `strategy` makes one result
+    of; all None where nothing is graded."""
 
     rate: float | None
     low: float | None
     high: float | None
+    strategy: str | None = None
 
     def decision(self, least: float) -> Decision:
         """Return NO-GO if the whole interval is below the least rate, GO if none of it is, else INCONCLUSIVE."""
@@ -31,16 +33,17 @@ class PassRate:
         return decide((self.low - least, self.high - least), 1e-9)
 
     def __str__(self) -> str:
-        return f"{percent(self.rate)} ({interval(self.low, self.high)})"
+        how = "" if self.strategy is None else f"; cases by {self.strategy}"
+        return f"{percent(self.rate)} ({interval(self.low, self.high)}{how})"
 
 
 def pass_rate(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> PassRate:
     """Return the pass rate of the selected cases of a finished pair: of their results where the suite says how
     repetitions become one result of a case, else the mean over cases of the share of their plans."""
-    by_result = pair.ready.suite.settings.strategy is not None
-    sums = _of_results(warehouse, pair.name) if by_result else _of_cases(warehouse, pair, selected)
+    strategy = pair.ready.suite.settings.strategy
+    sums = _of_cases(warehouse, pair, selected) if strategy is None else _of_results(warehouse, pair.name)
     low, high = rate_interval(sums) or (None, None)
-    return PassRate(rate=sums.mean, low=low, high=high)
+    return PassRate(rate=sums.mean, low=low, high=high, strategy=strategy)
 
 
 def mean_score(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> PassRate:

@@ -141,6 +141,8 @@ def test_repetitions_that_a_strategy_makes_one_result_are_counted_by_case(
     cli_project = make_cli_project(tmp_path_factory.mktemp("repeated"), {"suites/greetings.yaml": REPEATED})
 
     answer = cli_project("run", "suites/greetings.yaml", "--quiet")
+    gated = cli_project("run", "suites/greetings.yaml", "--quiet", "--min-pass-rate", "0.9")
 
     assert "greetings/nobody  greeter  Assertion failure  (2 of 2 repetitions)" in answer.err
     assert "exit 1: greetings × greeter: 1 failed of 2 cases" in answer.err
+    assert "pass rate 50.0 % (2.6–97.4; cases by pass_at_k) may be below 90.0 %" in gated.err
