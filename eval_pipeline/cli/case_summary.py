@@ -13,9 +13,9 @@ from eval_pipeline.cli.tables import Layout, print_line, print_rows
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.show import amount, counted, milliseconds
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.failed_cases import FailedCase, FailedCases
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.snapshots import AS_EXPECTED
-from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 from eval_pipeline.warehouse.case_usage import CaseUsage, case_usage
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse

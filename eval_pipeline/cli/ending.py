@@ -20,9 +20,9 @@ from eval_pipeline.leaderboards.show import counted, percent
 from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate, of_decision
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.visible import escape_controls
+from eval_pipeline.sweeps.failed_cases import FailedCase, FailedCases
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pass_rates import PassRate
-from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 from eval_pipeline.warehouse.journal import PairKey
 
 EXIT_INVALID = 2

@@ -15,8 +15,8 @@ from pathlib import Path
 from eval_pipeline.leaderboards.show import percent
 from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate
 from eval_pipeline.parsing.file_search import is_file
+from eval_pipeline.sweeps.failed_cases import FailedCase, FailedCases
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
 MOST_ANNOTATIONS = 50
 _MOST_LISTED = 10

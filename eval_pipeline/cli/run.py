@@ -46,6 +46,7 @@ from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.pages.links import page_url
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
@@ -54,7 +55,7 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
-from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
+from eval_pipeline.sweeps.summaries import failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.store import kept_open
 from eval_pipeline.warehouse.stored_pairs import case_results

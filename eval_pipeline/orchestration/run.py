@@ -19,12 +19,12 @@ from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, known_suites, partition_key, range_tags
 from eval_pipeline.parsing.private_files import private_files
+from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.snapshots import Snapshot
-from eval_pipeline.sweeps.summaries import FailedCases
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import needs_ranking
 from eval_pipeline.warehouse.store import kept_open

@@ -13,12 +13,13 @@ from dagster._core.events import EngineEventData
 
 from eval_pipeline.executions.workspaces.git import rev_parse
 from eval_pipeline.orchestration.reporter import PairReporter
+from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, count_plans
 from eval_pipeline.sweeps.progress import SweepProgress
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.summaries import FailedCases, failed_cases, name_list, sweep_summary
+from eval_pipeline.sweeps.summaries import failed_cases, name_list, sweep_summary
 from eval_pipeline.sweeps.sweep import run_recorded
 
 _LOG = logging.getLogger(__name__)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
+from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from eval_pipeline.sweeps.summaries import FailedCases
 
 INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.leaderboards.show import counted, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
+from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
-
-if TYPE_CHECKING:
-    from eval_pipeline.sweeps.summaries import FailedCases
 
 MOST_TURNS_SHOWN = 3
 Number = TypeVar("Number", int, float)

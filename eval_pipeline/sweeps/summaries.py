@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.failures import failure_class
 from eval_pipeline.leaderboards.board_columns import OVERALL
 from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
@@ -24,6 +22,7 @@ from eval_pipeline.leaderboards.show import (
     suites_left_out,
 )
 from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.sweeps.failed_cases import FAILED_CASES_SHOWN, FailedCase, FailedCases
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
@@ -31,8 +30,6 @@ from eval_pipeline.sweeps.progress import SweepProgress
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.store import Warehouse
 
-FAILED_CASES_SHOWN = 10
-"""How many failed cases the end of a sweep shows."""
 FAILED_CASES_NAMED = 3
 """How many of them its summary in one message names."""
 NAMES_IN_A_LINE = 20
@@ -94,56 +91,6 @@ def by_reason(errors: Mapping[str, str]) -> str:
     for name, reason in errors.items():
         names.setdefault(reason, []).append(name)
     return "\n".join(f"{', '.join(each)}: {reason}" for reason, each in names.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedCase:
-    """A case that a runner did not pass: `failed` of its `repetitions`, with class and reason of the first of them.
-
-    `workspace` is the folder it worked in, or should have, where that was kept. `line` are the file and line of the
-    check that failed, where it is known.
-    """
-
-    suite: str
-    case_id: str
-    runner: str
-    status: str
-    failure_class: str | None
-    reason: str | None
-    failed: int
-    repetitions: int
-    failure_label: str | None = None
-    workspace: str | None = None
-    line: tuple[str, int] | None = None
-
-    @property
-    def label(self) -> str:
-        """The failure class for people; the status where there is none."""
-        if self.failure_label is not None:
-            return self.failure_label
-        return failure_class(self.failure_class).label if self.failure_class is not None else self.status
-
-    @property
-    def command(self) -> str:
-        """The command that shows all of it."""
-        return f"eval-pipeline show {shlex.quote(f'{self.suite}/{self.case_id}')} --runner {shlex.quote(self.runner)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedCases:
-    """The first failed cases by suite, case and runner, and how many there are in all."""
-
-    cases: tuple[FailedCase, ...] = ()
-    total: int = 0
-
-    @property
-    def hidden(self) -> int:
-        """How many are not among the first."""
-        return self.total - len(self.cases)
-
-    def first(self, most: int = FAILED_CASES_SHOWN) -> FailedCases:
-        """Return the same with no more than the first of these."""
-        return replace(self, cases=self.cases[:most])
 
 
 def failed_cases(

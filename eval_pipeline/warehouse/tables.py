@@ -149,7 +149,7 @@ TABLES: tuple[Table, ...] = (
         ("output_tokens", "BIGINT", "Output tokens, reasoning included"),
         ("reasoning_tokens", "BIGINT", "Part of the output spent on reasoning"),
         ("total_tokens", "BIGINT", "Input plus output"),
-        ("cost_usd", "DOUBLE", "Money paid to targets, with failed attempts and turns given up, USD; NULL: unknown"),
+        ("cost_usd", "DOUBLE", "Known money paid to targets, retries and turns given up too, USD; NULL: unknown"),
         ("cost_source", "VARCHAR", "reported by the target, or computed from the runner's prices"),
         ("duration_ms", "DOUBLE", "Time the target took, milliseconds"),
         ("ttft_ms", "DOUBLE", "Time to the first token, milliseconds (streams only)"),

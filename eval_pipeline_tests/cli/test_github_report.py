@@ -9,7 +9,7 @@ import pytest
 
 from eval_pipeline.cli.github_report import CasePosition, annotation_lines, markdown, repository_root, summary
 from eval_pipeline.cli.main import main
-from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
+from eval_pipeline.sweeps.failed_cases import FailedCase, FailedCases
 
 CASES = """\
 from eval_pipeline import Case, output

@@ -57,12 +57,18 @@ def test_a_plan_of_a_sweep_has_its_pairs_and_its_options(project: CliProject) ->
     assert sorted((each["runner"], each["planned"]) for each in smoke) == [("greeter", 1), ("parrot", 1)]
 
 
-def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Path) -> None:
-    project = make_cli_project(tmp_path)
+def with_an_interrupted_night(folder: Path) -> CliProject:
+    """A project whose newest sweep of the name `nightly` was interrupted."""
+    project = make_cli_project(folder)
     project.write("eval-pipeline.yaml", PROJECT)
     project("run", "--sweep", "nightly", "--quiet")
     (night,) = project.ask("SELECT sweep_id FROM sweeps")[0]
-    queries.end_sweep(DuckDBWarehouse(tmp_path / "data"), night, "interrupted", datetime.now(UTC))
+    queries.end_sweep(DuckDBWarehouse(folder / "data"), night, "interrupted", datetime.now(UTC))
+    return project
+
+
+def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Path) -> None:
+    project = with_an_interrupted_night(tmp_path)
     project("run", "--sweep", "smoke", "--quiet")
 
     part = project("run", "--sweep", "nightly", "--case", "bob", "--resume", "--json")
@@ -75,11 +81,7 @@ def test_an_interrupted_night_goes_on_after_a_sweep_of_another_name(tmp_path: Pa
 
 
 def test_a_part_of_a_sweep_and_a_sweep_without_a_name_leave_those_of_other_names_alone(tmp_path: Path) -> None:
-    project = make_cli_project(tmp_path)
-    project.write("eval-pipeline.yaml", PROJECT)
-    project("run", "--sweep", "nightly", "--quiet")
-    (night,) = project.ask("SELECT sweep_id FROM sweeps")[0]
-    queries.end_sweep(DuckDBWarehouse(tmp_path / "data"), night, "interrupted", datetime.now(UTC))
+    project = with_an_interrupted_night(tmp_path)
     anew = ("--case", "bob", "--refresh", "all", "--resume", "--json")
 
     part, unnamed = project("run", "--sweep", "smoke", *anew), project("run", "--runner", "greeter", *anew)

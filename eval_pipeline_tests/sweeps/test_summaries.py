@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.failed_cases import FailedCase, FailedCases
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.summaries import NAMES_IN_A_LINE, FailedCase, FailedCases, failed_cases, name_list
+from eval_pipeline.sweeps.summaries import NAMES_IN_A_LINE, failed_cases, name_list
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, contains
 
