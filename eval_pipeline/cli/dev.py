@@ -38,7 +38,7 @@ _SUPERSEDED = "ignore:Function `dev_command` is superseded"
 def dev_command(project: Path | None, data: Path | None, host: str, port: int, allowed_hosts: tuple[str, ...]) -> None:
     """Start `dagster dev` for this project: UI, schedules, sensors. Prints the address when it answers.
 
-    Ctrl-C ends it with its runs; what they executed is kept.
+    Ctrl-C ends it with the runs under way; what they executed is kept. Queued runs stay queued for the next `dev`.
     Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder. The UI has no
     password: pages of other sites are refused, but everybody who reaches the address can start runs.
     """

@@ -1,8 +1,8 @@
 """`dagster dev`, `dagster-webserver` with the request guard in front of the UI, and the daemon; a program of its own.
 
-Dagster offers no place for a layer of ours, so two names in its modules are replaced: the one by which `dagster dev`
-starts the web server and the daemon, and the one by which the web server makes its application. Both of them store what
-runs plan in few transactions.
+Dagster offers no place for a layer of ours, so names in its modules are replaced: the one by which `dagster dev` starts
+the web server and the daemon, the one by which the web server makes its application, those by which it finds ticks,
+and the one by which the daemon begins a queued run. Both of them store what runs plan in few transactions.
 
     python -m eval_pipeline.cli.dev_services dagster dev …
     python -m eval_pipeline.cli.dev_services webserver …       (started by the first)
@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.cli.run_queue import heed_closing
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.dagster_files import SETTINGS_FILE
 
@@ -70,7 +71,10 @@ def guarded_command(command: Sequence[str]) -> list[str]:
 
 def run_webserver(arguments: Sequence[str]) -> None:
     """Run `dagster-webserver` with the request guard in front."""
+    from eval_pipeline.orchestration.tick_history import show_earlier_ticks  # noqa: PLC0415 — imports Dagster
+
     _store_plans_together()
+    show_earlier_ticks()
     cli: Any = import_module("dagster_webserver.cli")
     cli.create_app_from_workspace_process_context = _guarded(cli.create_app_from_workspace_process_context)
     sys.argv[1:] = list(arguments)
@@ -80,6 +84,7 @@ def run_webserver(arguments: Sequence[str]) -> None:
 def run_daemon(arguments: Sequence[str]) -> None:
     """Run `dagster-daemon`."""
     _store_plans_together()
+    heed_closing()
     cli: Any = import_module("dagster._daemon.cli")
     sys.argv[1:] = list(arguments)
     cli.main()

@@ -1,6 +1,7 @@
 """`dagster dev` as a child process: a signal ends its runs in order, then its services; nothing of it goes on.
 
-Dagster itself leaves runs that are under way to themselves: they would go on calling targets after Ctrl-C.
+Dagster itself leaves runs that are under way to themselves: they would go on calling targets after Ctrl-C. Runs that
+are queued stay queued: the next `dev` carries them out.
 
     python -m eval_pipeline.cli.dev_supervisor COMMAND…
 """
@@ -11,11 +12,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from eval_pipeline.cli.run_queue import QUEUE_VARIABLE, close_queue
 from eval_pipeline.cli.signals import EXIT_SIGNAL, HANDLED
 from eval_pipeline.executions.program_watcher import all_processes, marked_processes
 from eval_pipeline.executions.started_programs import end_own, own_mark, owner_variables
@@ -37,14 +40,17 @@ def supervise(command: Sequence[str]) -> int:
             signal.signal(number, lambda number, frame: received.append(number))
         elif number == signal.SIGINT:  # ignored here, as in the background of a script, but it is what ends the runs
             signal.signal(number, lambda number, frame: None)
-    process = subprocess.Popen(command, env={**os.environ, **owner_variables()}, start_new_session=True)
-    while process.poll() is None and not received:
-        time.sleep(_LOOK_EVERY_S)
-    if received:
-        _say("ending the runs under way, then the UI (once more: at once)")
-        _end_runs(lambda: len(received) > 1)
-        _end_services(process, lambda: len(received) > 2)
-    end_own()
+    with tempfile.NamedTemporaryFile(prefix="eval-pipeline-queue-") as queue:
+        environment = {**os.environ, **owner_variables(), QUEUE_VARIABLE: queue.name}
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        while process.poll() is None and not received:
+            time.sleep(_LOOK_EVERY_S)
+        if received:
+            _say("ending the runs under way, then the UI; queued runs stay queued (once more: at once)")
+            close_queue(queue.name, lambda: len(received) > 1)
+            _end_runs(lambda: len(received) > 1)
+            _end_services(process, lambda: len(received) > 2)
+        end_own()
     return EXIT_SIGNAL + received[0] if received else process.wait()
 
 

@@ -18,12 +18,17 @@ from eval_pipeline.cli.tables import (
     table_console,
 )
 from eval_pipeline.cli.terminal import echo_json
-from eval_pipeline.leaderboards.show import counted, money
 from eval_pipeline.sweeps.missing_programs import missing_programs
-from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
-from eval_pipeline.sweeps.plan_tables import PLAN_HEAD, detectable_lines, expected_line, plan_rows, reason_lines
-from eval_pipeline.warehouse.anchors import expected_grades
+from eval_pipeline.sweeps.plan_tables import (
+    PLAN_HEAD,
+    anchor_line,
+    detectable_lines,
+    expected_line,
+    plan_rows,
+    reason_lines,
+)
+from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 
 
 @click.command(name="plan")
@@ -43,6 +48,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     print_problems(message_console(), selection.problems)
     print_warnings(message_console(), selection.warnings)
     selection.require_cases()
+    snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
     plans = list(plan_sweep(selection.session, selection.pairs, selection.options, selection.checked))
     print_warnings(message_console(), missing_programs(selection.session, plans))
     if as_json:
@@ -51,7 +57,6 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     console = table_console()
     print_rows(console, PLAN_HEAD, list(plan_rows(plans)), Layout(keep=2))
     _print_expected(message_console(), selection, plans)
-    _print_anchors(message_console(), selection)
     for line in reason_lines(plans):
         print_line(message_console(), line, style="dim")
 
@@ -63,20 +68,9 @@ def _print_expected(console: Console, selection: Selection, plans: list[SweepPla
         print_line(console, expected)
     for line in detectable_lines(plans):
         print_line(console, line, style="dim")
-
-
-def _print_anchors(console: Console, selection: Selection) -> None:
-    """Print what the grading of anchors costs that follows a sweep of the project file."""
-    session, name = selection.session, selection.options.sweep
-    rules = named_sweep(session.project, name).anchors if name is not None else None
-    if name is None or rules is None:
-        return
-    grades, cost_usd = expected_grades(session.warehouse, name)
-    if grades:
-        expected = f"{counted(grades, 'grade')}, cost {money(cost_usd)}, as last time"
-    else:
-        expected = f"to be chosen: up to {rules.size} of each suite, each graded {rules.base} times by each grader"
-    print_line(console, f"anchors, after the sweep: {expected}")
+    anchors = anchor_line(selection.session, selection.options)
+    if anchors is not None:
+        print_line(console, anchors)
 
 
 def _as_json(plan: SweepPlan) -> dict[str, Any]:

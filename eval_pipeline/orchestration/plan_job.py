@@ -1,5 +1,6 @@
 """The job `plan`: the launchpad says what a sweep with the same configuration would do, before it costs anything."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -8,6 +9,8 @@ import dagster as dg
 from eval_pipeline.orchestration.config import form_of
 from eval_pipeline.orchestration.sweep_step import or_fail
 from eval_pipeline.parsing.visible import escape_controls
+from eval_pipeline.sweeps.missing_programs import missing_programs
+from eval_pipeline.sweeps.named_pairs import unknown_anchor_names
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.sweeps.plan_tables import plan_page
@@ -15,6 +18,7 @@ from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project_contents import read_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import check_cases, pairs_of_sweep
+from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 
 _DESCRIPTION = "What a run of the job `sweep` with the same configuration would do: nothing is carried out or stored."
 
@@ -40,14 +44,22 @@ def plan_job(session: ProjectSession) -> dg.JobDefinition:
 
 
 def _plans(context: dg.OpExecutionContext, session: ProjectSession, options: SweepOptions) -> list[SweepPlan]:
-    """Return the plans of the pairs that can be carried out; why others cannot is logged. Raises InputError."""
+    """Return the plans of the pairs that can be carried out; why others cannot, and what else is worth knowing before,
+    is logged. Raises InputError."""
     names = pairs_of_sweep(session, read_project(session).pairs(), options.sweep)
     pairs, unusable = session.usable_pairs(names)
     checked = preflight(session, pairs, options)
-    problems = [*unusable.values(), *map(str, checked.errors.values()), *checked.warnings]
-    for problem in problems:
-        context.log.warning(escape_controls(problem))
+    unknown = unknown_anchor_names(session, options.sweep) if options.sweep is not None else ()
+    _warn(context, [*unusable.values(), *map(str, checked.errors.values()), *unknown, *checked.warnings])
     usable = checked.usable(pairs)
     if usable:
         check_cases(usable, options)
-    return list(plan_sweep(session, [pair.name for pair in usable], options, checked))
+    snapshot_settings((pair.ready.suite for pair in usable), session.project)
+    plans = list(plan_sweep(session, [pair.name for pair in usable], options, checked))
+    _warn(context, missing_programs(session, plans))
+    return plans
+
+
+def _warn(context: dg.OpExecutionContext, problems: Iterable[str]) -> None:
+    for problem in problems:
+        context.log.warning(escape_controls(problem))

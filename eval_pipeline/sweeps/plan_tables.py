@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eval_pipeline.leaderboards.show import amount, duration, markdown_table, money
+from eval_pipeline.leaderboards.show import amount, counted, duration, markdown_table, money
 from eval_pipeline.sweeps.estimates import total, wall_seconds
+from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.plan import SweepPlan
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.reasons import NEW_PAIR
+from eval_pipeline.warehouse.anchors import expected_grades
 
 PLAN_HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
 """The columns, the most important first: a narrow terminal shows those on the left."""
@@ -52,6 +54,20 @@ def detectable_lines(plans: Sequence[SweepPlan]) -> Iterator[str]:
             yield f"{suite}: {text}"
 
 
+def anchor_line(session: ProjectSession, options: SweepOptions) -> str | None:
+    """Return what the grading of anchors takes that follows a sweep of the project file; None where it has none."""
+    name = options.sweep
+    rules = named_sweep(session.project, name).anchors if name is not None else None
+    if name is None or rules is None:
+        return None
+    grades, cost_usd = expected_grades(session.warehouse, name)
+    if grades:
+        expected = f"{counted(grades, 'grade')}, cost {money(cost_usd)}, as last time"
+    else:
+        expected = f"to be chosen: up to {rules.size} of each suite, each graded {rules.base} times by each grader"
+    return f"anchors, after the sweep: {expected}"
+
+
 def reason_lines(plans: Sequence[SweepPlan]) -> Iterator[str]:
     """Yield why plans are executed, where something of the pair was executed before, scored again and updated."""
     for plan in plans:
@@ -68,7 +84,7 @@ def reason_lines(plans: Sequence[SweepPlan]) -> Iterator[str]:
 
 def plan_page(session: ProjectSession, plans: Sequence[SweepPlan], options: SweepOptions) -> str:
     """Return all of it as Markdown."""
-    expected = expected_line(session, plans, options)
-    lines = [*([expected] if expected is not None else []), *detectable_lines(plans), *reason_lines(plans)]
+    expected, anchors = expected_line(session, plans, options), anchor_line(session, options)
+    lines = [*filter(None, [expected, *detectable_lines(plans), anchors]), *reason_lines(plans)]
     rows = [tuple(str(value) for value in row) for row in plan_rows(plans)]
     return "\n".join([markdown_table(PLAN_HEAD, rows), "", *(f"- {line}" for line in lines)])

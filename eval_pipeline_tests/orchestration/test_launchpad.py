@@ -90,9 +90,13 @@ def test_a_run_without_a_partition_fails_and_names_the_tags_that_it_needs(folder
     )
 
 
-def test_the_job_plan_shows_what_a_sweep_would_do_and_does_nothing(folder: ProjectFolder) -> None:
+def test_the_job_plan_shows_what_a_sweep_would_do_and_does_nothing(
+    folder: ProjectFolder, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("other"))
-    (folder.root / "eval-pipeline.yaml").write_text("sweeps: {nightly: {runners: [echo]}}\n")
+    (folder.root / "eval-pipeline.yaml").write_text(
+        "sweeps: {nightly: {runners: [echo], anchors: {size: 4, cases: [nobody]}}}\n"
+    )
     job = build_definitions(folder.root).resolve_job_def("plan")
     config = {"sweep": "nightly", "repetitions": 3}
     with dg.DagsterInstance.ephemeral() as instance:
@@ -104,5 +108,6 @@ def test_the_job_plan_shows_what_a_sweep_would_do_and_does_nothing(folder: Proje
     assert (metadata["execute"].value, metadata["plans"].value) == (3 * cases, 3 * cases)
     page = str(metadata["plan"].value)
     assert f"| sums | echo | {3 * cases} | " in page
+    assert "- anchors, after the sweep: to be chosen: up to 4 of each suite" in page
     assert "other" not in page
     assert folder.take_calls() == []
