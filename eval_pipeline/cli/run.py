@@ -191,7 +191,7 @@ def carry_out(
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = _failed(selection, result)
-    standings = _standings(selection)
+    standings = _standings(selection, result.standings)
     _report(selection, outcomes, result, reports, (gate, limit.lines), to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed, limit)
@@ -360,9 +360,9 @@ def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
     return replace(outcome, counts=counted)
 
 
-def _standings(selection: Selection) -> pl.DataFrame:
+def _standings(selection: Selection, newest: pl.DataFrame | None) -> pl.DataFrame:
     """Return the newest board's rows of the selection; overall rows only when it has all suites of the board."""
-    frame = newest_standings(selection.session.warehouse)
+    frame = newest_standings(selection.session.warehouse) if newest is None else newest
     suites = [ready.suite.name for ready in selection.suites]
     runners = [runner.name for runner in selection.runners]
     whole = set(frame.filter(pl.col("scope") == "suite")["suite"]) <= set(suites)

@@ -1,6 +1,7 @@
 """A sweep of the command line, carried out as Dagster runs in this process, so that the UI shows it afterwards.
 
-One run covers all suites × runners of the sweep; a second one computes the leaderboards when anything changed.
+One run covers all suites × runners of the sweep; a second one computes the leaderboards when anything changed. What
+both stored is published once, after them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
+import polars as pl
 
+from eval_pipeline.errors import WarehouseError
 from eval_pipeline.exhaustion import exhaustion_message
 from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.build import build_definitions
@@ -26,8 +29,8 @@ from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.queries import needs_ranking
-from eval_pipeline.warehouse.store import kept_open
+from eval_pipeline.warehouse.queries import needs_ranking, newest_standings
+from eval_pipeline.warehouse.store import kept_open, publishing_held
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -35,11 +38,12 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 @dataclass(slots=True)
 class SweepRun:
     """A sweep that ended: the outcomes and token snapshots of its pairs, the first of its failed cases (None where its
-    run did not come so far), its Dagster run, and the fault of ours that ended it, if any."""
+    run did not come so far), the newest boards, its Dagster run, and the fault of ours that ended it, if any."""
 
     outcomes: list[PairOutcome] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     failed: FailedCases | None = None
+    standings: pl.DataFrame | None = None
     run_id: str | None = None
     problem: str | None = None
 
@@ -60,13 +64,28 @@ def run_sweep(
     with kept_open(session.warehouse), open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
         instance.add_dynamic_partitions(PAIRS, keys)
-        sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
-        sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
-        sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
-        if _is_to_rank(session, sweep_run.outcomes, instance):
-            ranked = _execute(definitions, "rank", instance, None, {})
-            sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
+        try:
+            with publishing_held(session.warehouse):
+                sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
+                sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
+                sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
+                if _is_to_rank(session, sweep_run.outcomes, instance):
+                    ranked = _execute(definitions, "rank", instance, None, {})
+                    sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
+                sweep_run.standings = newest_standings(session.warehouse)
+        finally:
+            unpublished = _publish(session)
+        sweep_run.problem = sweep_run.problem or unpublished
     return sweep_run
+
+
+def _publish(session: ProjectSession) -> str | None:
+    """Publish what a sweep stored; return why that was not possible."""
+    try:
+        session.warehouse.publish()
+    except WarehouseError as error:
+        return str(error)
+    return None
 
 
 def _is_to_rank(session: ProjectSession, outcomes: Sequence[PairOutcome], instance: dg.DagsterInstance) -> bool:

@@ -78,6 +78,7 @@ class DuckDBWarehouse(TableWriter):
         self._turn = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._file = KeptFile(self._turn, folder / _LOCK, self._open)
+        self._held = 0
 
     @classmethod
     def open(cls, address: str, root: Path, storage: Storage) -> DuckDBWarehouse:
@@ -117,6 +118,15 @@ class DuckDBWarehouse(TableWriter):
     def kept_open(self) -> AbstractContextManager[None]:
         """Inside the block the file may stay open between transactions, as long as no other process waits for it."""
         return self._file.kept()
+
+    @contextmanager
+    def publishing_held(self) -> Iterator[None]:
+        """Inside the block `publish` does nothing: who asks for it publishes afterwards."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
 
     def set_results_aside(self) -> None:
         self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))
@@ -167,7 +177,7 @@ class DuckDBWarehouse(TableWriter):
                 copy.with_name(f"{copy.name}.wal").unlink(missing_ok=True)
 
     def publish(self) -> None:
-        if not self.path.exists():
+        if self._held or not self.path.exists():
             return
         if not is_readable_by_all(self.path):
             with self.transaction():  # migrates: compact() copies tables of the newest schema

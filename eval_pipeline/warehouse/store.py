@@ -178,6 +178,15 @@ def kept_open(warehouse: Warehouse) -> AbstractContextManager[None]:
     return nullcontext() if keep is None else keep()
 
 
+def publishing_held(warehouse: Warehouse) -> AbstractContextManager[None]:
+    """Return a block inside which `publish` does nothing, for who publishes once after several things that would.
+
+    The method of that name is optional, as `kept_open` is.
+    """
+    hold: Callable[[], AbstractContextManager[None]] | None = getattr(warehouse, "publishing_held", None)
+    return nullcontext() if hold is None else hold()
+
+
 def _parts(where: str | Path) -> tuple[str | None, str]:
     """The scheme of a URL and its address; no scheme for a folder (a single letter before a colon is a drive)."""
     text = str(where)

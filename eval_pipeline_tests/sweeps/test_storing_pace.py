@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from eval_pipeline.sweeps.storing_pace import LEAST_S, MOST_S, StoringPace
+from eval_pipeline.sweeps.storing_pace import LEAST_S, MOST_S, OWN_S, StoringPace
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,14 @@ def test_the_wait_follows_what_the_last_transaction_took(took_s: float, waits_s:
     assert pace.wait_s == waits_s
 
 
-def test_a_process_with_a_warehouse_of_its_own_stores_at_once() -> None:
+def test_a_process_with_a_warehouse_of_its_own_waits_no_longer_after_a_long_transaction() -> None:
     times = iter([100.0, 160.0])
     pace = StoringPace(is_shared=False, clock=lambda: next(times))
 
     with pace.storing():
         pass
 
-    assert pace.wait_s == 0.0
+    assert pace.wait_s == OWN_S
 
 
 def test_who_waits_for_others_stores_as_soon_as_nothing_is_left_to_wait_for() -> None:
