@@ -13,8 +13,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from eval_pipeline.errors import WarehouseError
-from eval_pipeline.exhaustion import exhaustion_message
+from eval_pipeline.exhaustion import exhaustion, exhaustion_message
 from eval_pipeline.orchestration.asset_keys import keys_of
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.event_batches import events_together
@@ -83,8 +82,8 @@ def _publish(session: ProjectSession) -> str | None:
     """Publish what a sweep stored; return why that was not possible."""
     try:
         session.warehouse.publish()
-    except WarehouseError as error:
-        return str(error)
+    except Exception as error:  # noqa: BLE001 — what was carried out is shown all the same
+        return exhaustion(error) or str(error).strip()
     return None
 
 

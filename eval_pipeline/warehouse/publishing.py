@@ -33,7 +33,8 @@ _STORAGE_NUMBER = 64
 _READER: Config = {"threads": 1, "memory_limit": "64MB"}
 _DAMAGE = ("Corrupt database", "Could not read enough bytes", "not a valid DuckDB database", "Failed to load metadata")
 _SIZE = "SELECT total_blocks, block_size FROM pragma_database_size() WHERE database_name = current_database()"
-_TABLES = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND estimated_size > 0"
+"""The tables with rows: DuckDB gives one without a size of 0, and it has no blocks."""
 _USED = """SELECT greatest(block_id, coalesce(list_max(additional_block_ids), -1)) AS block_id
            FROM pragma_storage_info('{}') WHERE persistent"""
 """The blocks of a table's rows, those of its long texts included."""

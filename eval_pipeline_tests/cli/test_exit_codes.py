@@ -65,3 +65,18 @@ def test_a_suite_without_any_usable_case_exits_2_and_names_its_cases(cli_project
     assert answer.code == 2
     assert "suites/greetings.yaml:2: tests[0].input" in answer.err
     assert "no case can be carried out" in answer.err
+
+
+def test_a_run_that_cannot_publish_shows_its_board_and_says_why(cli_project: CliProject) -> None:
+    cli_project.once("run", "suites/more/sums.jsonl", "--quiet")
+    results = cli_project.root / "data" / "results.duckdb"
+    results.unlink()
+    results.mkdir()
+
+    answer = cli_project("run", "suites/more/sums.jsonl")
+
+    assert "sums × parrot" in answer.err
+    assert "pass rate" in answer.out
+    assert "problem: " in answer.err
+    assert "results.duckdb" in answer.err.partition("problem: ")[2].partition("\n")[0]
+    assert (answer.code, "the run did not succeed (see the problem above)" in answer.err) == (1, True)

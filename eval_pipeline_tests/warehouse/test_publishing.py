@@ -16,6 +16,7 @@ import pytest
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse import publishing
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.store import publishing_held
 
 
 @pytest.fixture
@@ -270,6 +271,18 @@ def test_nothing_is_copied_when_nothing_was_written(filled: DuckDBWarehouse, mon
     filled.publish()
 
     assert copies == []
+
+
+def test_while_publishing_is_held_nothing_is_published(filled: DuckDBWarehouse) -> None:
+    before = published_sweeps(filled)
+
+    with publishing_held(filled), publishing_held(filled):
+        filled.write("sweeps", [{"sweep_id": "one more"}])
+        filled.publish()
+        held = published_sweeps(filled)
+    filled.publish()
+
+    assert (held, published_sweeps(filled)) == (before, before + 1)
 
 
 def test_results_that_somebody_changed_or_removed_are_published_again(filled: DuckDBWarehouse) -> None:
