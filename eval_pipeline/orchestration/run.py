@@ -67,10 +67,10 @@ def run_sweep(
             with publishing_held(session.warehouse):
                 sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
                 sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
-                sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
+                sweep_run.problem = INTERRUPTED if session.stop.requested and not sweep.success else _problem(sweep)
                 if _is_to_rank(session, sweep_run.outcomes, instance):
                     ranked = _execute(definitions, "rank", instance, None, {})
-                    sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
+                    sweep_run.problem = sweep_run.problem or _problem(ranked)
                 sweep_run.standings = newest_standings(session.warehouse)
         finally:
             unpublished = _publish(session)
@@ -119,8 +119,10 @@ def _execute(
     )
 
 
-def _problem(result: dg.ExecuteInProcessResult) -> str:
-    """The message of the first failure of a run."""
+def _problem(result: dg.ExecuteInProcessResult) -> str | None:
+    """The message of the first failure of a run; None where it succeeded."""
+    if result.success:
+        return None
     for event in result.all_events:
         failure = event.step_failure_data if event.is_step_failure else None
         if failure is not None:
