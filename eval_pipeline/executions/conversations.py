@@ -369,13 +369,20 @@ def _ends(raw: RawExecution) -> bool:
 
 
 def _failed(failure: TargetFailure, said: Speech, talk: Talk, elapsed_ms: float) -> TargetFailure:
-    """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn."""
-    turns = [*talk.so_far]
-    if failure.raw is not None or said.made_by is not None:  # a simulator's line is paid for, answered or not
-        raw = failure.raw if failure.raw is not None else _NOTHING
-        turns.append(Exchange(messages=said.messages, raw=raw, elapsed_ms=elapsed_ms, failed=True, speech=said.made_by))
-    failure.raw = talk.marked(together(turns))
+    """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn: it was called, so
+    it counts, and a simulator's line is paid for, answered or not."""
+    turn = Exchange(
+        messages=said.messages, raw=_brought(failure, talk), elapsed_ms=elapsed_ms, failed=True, speech=said.made_by
+    )
+    failure.raw = talk.together(None, turn)
     return failure
+
+
+def _brought(failure: TargetFailure, talk: Talk) -> RawExecution:
+    """Return what there is of a failed turn: what the failure brought, else the rounds that are kept of it."""
+    raw = failure.raw if failure.raw is not None else _NOTHING
+    rounds = raw_of_kept(talk.unfinished, str(failure))
+    return raw if rounds is None or "rounds" in raw.payload else replace(rounds, files=raw.files)
 
 
 def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:

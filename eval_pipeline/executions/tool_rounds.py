@@ -130,10 +130,12 @@ def _stored(answer: ToolAnswer) -> dict[str, Any]:
     return {"output": output, **shown, **({STATE: answer.state} if answer.state is not None else {})}
 
 
-def raw_of_kept(kept: Mapping[str, Any]) -> RawExecution | None:
-    """Return the rounds that are kept of a turn that has no end; None where there are none."""
+def raw_of_kept(kept: Mapping[str, Any], error: str | None = None) -> RawExecution | None:
+    """Return the rounds that are kept of a turn that has no end; None where there are none. `error` is why it has none:
+    stored where the model was called again and did not answer."""
     rounds = kept.get("rounds")
-    return RawExecution(format="chat", payload={"rounds": rounds}) if rounds else None
+    unanswered = {"error": error} if error is not None and not kept.get("pending") else {}
+    return RawExecution(format="chat", payload={"rounds": rounds, **unanswered}) if rounds else None
 
 
 def remaining(mocks: Sequence[ToolMock], raw: RawExecution) -> tuple[ToolMock, ...]:

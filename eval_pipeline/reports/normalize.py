@@ -141,9 +141,12 @@ def _with_costs(
     )
 
 
-def prices_key(prices: Mapping[str, float]) -> str | None:
-    """Return the identity of prices, by which a stored cost is known to be up to date; None without prices."""
-    return fingerprint(prices)[:16] if prices else None
+def prices_key(*prices: Mapping[str, float]) -> str | None:
+    """Return the identity of the prices of a runner, or of several in order, by which a stored cost is known to be up
+    to date; None without prices."""
+    if not any(prices):
+        return None
+    return fingerprint(prices[0] if len(prices) == 1 else [dict(each) for each in prices])[:16]
 
 
 def repriced(
@@ -157,7 +160,8 @@ def repriced(
 
 def _usage(execution: Execution, report: SessionReport, prices: Prices) -> Usage:
     """Return the usage of the answer with its cost. An attempt that failed without one costs what its call costs."""
-    if execution.raw is not None and not (report.given_up and _is_unanswered(execution, report)):
+    is_talk = bool(report.given_up or report.turn_starts)
+    if execution.raw is not None and not (is_talk and _is_unanswered(execution, report)):
         calls = report.model_calls if report.model_calls is not None else max(1, len(report.turn_starts))
         return with_cost(report.usage, prices, calls)
     if not execution.calls:
@@ -172,7 +176,16 @@ def _is_unanswered(execution: Execution, report: SessionReport) -> bool:
 
 
 def _priced(starts: Sequence[TurnStart], prices: Prices) -> tuple[TurnStart, ...]:
-    return tuple(replace(start, usage=with_cost(start.usage, prices, start.model_calls)) for start in starts)
+    """Return turns with their cost. One that failed, so that its tokens are not known, costs what its call costs."""
+    by_call = {"per_call": prices["per_call"]} if "per_call" in prices else {}
+    return tuple(
+        replace(start, usage=with_cost(start.usage, by_call if _is_refused(start) else prices, start.model_calls))
+        for start in starts
+    )
+
+
+def _is_refused(start: TurnStart) -> bool:
+    return start.failed and start.usage == Usage()
 
 
 def _elapsed_ms(execution: Execution) -> float | None:

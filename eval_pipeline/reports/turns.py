@@ -17,6 +17,7 @@ class TurnStart:
     `position` is the index of its first event; the first `messages` events from there are the messages to the target.
     `speaker` is the role of their author; None without messages. `model` answered. `speech` has what is known of the
     simulator that made the messages: `simulator` (its name), `model`, `usage`, `duration_ms`, `discarded` lines.
+    `failed` is whether the target was called and did not answer.
     """
 
     position: int
@@ -28,6 +29,7 @@ class TurnStart:
     model_calls: int | None = None
     model: str | None = None
     speech: JsonMap | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

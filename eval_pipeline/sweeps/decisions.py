@@ -106,11 +106,8 @@ class PairRules:
     def revision_of(self, fallback: str) -> str | None:
         """Return the revision of a fallback; None when it cannot be used."""
         if fallback not in self._revisions:
-            try:
-                runner = self._fallback(fallback)
-                self._revisions[fallback] = runner_revision(runner) if runner is not None else None
-            except InputError:
-                self._revisions[fallback] = None
+            runner = self._fallback(fallback)
+            self._revisions[fallback] = runner_revision(runner) if runner is not None else None
         return self._revisions[fallback]
 
     @cached_property
@@ -127,10 +124,10 @@ class PairRules:
     def _normalizers(self) -> dict[str, str]:
         return {}
 
-    @cached_property
+    @property
     def prices(self) -> str | None:
-        """The identity of the runner's prices."""
-        return prices_key(self.pair.runner.prices)
+        """The identity of the prices that answers may be paid by: those of the runner and of all its fallbacks."""
+        return self.prices_of(next(reversed(self.pair.runner.fallbacks), None))
 
     def has_other_prices(self, stored: StoredExecution) -> bool:
         """Return whether the stored cost was computed with other prices than those of today."""
@@ -139,12 +136,30 @@ class PairRules:
         return stored.prices != self.prices_of(stored.answered_by)
 
     def prices_of(self, fallback: str | None) -> str | None:
-        """Return the identity of the prices of the runner, or of the fallback that answered."""
-        runner = self._fallback(fallback) if fallback is not None else None
-        return self.prices if runner is None else prices_key(runner.prices)
+        """Return the identity of the prices that an answer is paid by: those of the runner and, where a fallback
+        answered, of all that were called until then."""
+        if fallback not in self._prices:
+            called = [self.pair.runner, *(self._fallback(name) for name in self._called(fallback))]
+            self._prices[fallback] = prices_key(*(runner.prices for runner in called if runner is not None))
+        return self._prices[fallback]
+
+    def _called(self, fallback: str | None) -> Sequence[str]:
+        """Return the fallbacks up to the one that answered; None: none was called."""
+        names = self.pair.runner.fallbacks
+        if fallback is None:
+            return ()
+        return names[: names.index(fallback) + 1] if fallback in names else (fallback,)
+
+    @cached_property
+    def _prices(self) -> dict[str | None, str | None]:
+        return {}
 
     def _fallback(self, name: str) -> Runner | None:
-        return self.runner_named(name, self.pair.runner.place) if self.runner_named is not None else None
+        """Return a fallback; None when it cannot be used."""
+        try:
+            return self.runner_named(name, self.pair.runner.place) if self.runner_named is not None else None
+        except InputError:
+            return None
 
 
 def pair_rules(

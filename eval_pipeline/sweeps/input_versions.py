@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import plan_pair
 from eval_pipeline.fingerprints import canonical_json, fingerprint
-from eval_pipeline.reports.normalize import prices_key
 from eval_pipeline.scores.evaluate import EVALUATORS, is_decided_by_spec
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case
@@ -67,7 +66,7 @@ class InputVersions:
             self.options.defaults.repetitions,
             threshold_of(self.pair, self.options),
         ]
-        more = prices_key(self.pair.runner.prices) if self._is_cheap else self.evaluators
+        more = pair_rules(self.pair, self.options, self.graders).prices if self._is_cheap else self.evaluators
         if traits_of(self.pair.ready.suite.cases).has_users:
             settings.append(self.plans)  # they depend on the runners that play the users
         revisions = [self.pair.ready.suite.revision, self.pair.revision]
@@ -89,7 +88,7 @@ class _ScoringDigest:
     def __init__(self, pair: Pair, options: SweepOptions, graders: Graders) -> None:
         self._pair = pair
         self._rules = pair_rules(pair, options, graders)
-        self._digest = hashlib.sha256(canonical_json(prices_key(pair.runner.prices)))
+        self._digest = hashlib.sha256(canonical_json(self._rules.prices))
         self._is_usable = True
 
     def add(self, case: Case) -> None:

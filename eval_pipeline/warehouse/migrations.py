@@ -183,6 +183,18 @@ _ADDED_IN_37: Mapping[str, Mapping[str, str]] = {"cases": {"input_key": "VARCHAR
 _ADDED_IN_44: Mapping[str, Mapping[str, str]] = {"session_reports": {"given_up": "JSON", "answer_cost_usd": "DOUBLE"}}
 _GIVEN_UP_IN_44 = """UPDATE session_reports SET given_up = json_extract(turns, '$[0].speech.given_up')
                      WHERE json_extract(turns, '$[0].speech.given_up') IS NOT NULL"""
+_TOKENS_IN_45 = {
+    name: f"list_sum(TRY_CAST(json_extract_string(given_up, '$[*].usage.{name}') AS BIGINT[]))"
+    for name in ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+}
+_GIVEN_UP_OF_45 = {
+    **_TOKENS_IN_45,
+    "total_tokens": f"coalesce({_TOKENS_IN_45['input_tokens']}, 0) + coalesce({_TOKENS_IN_45['output_tokens']}, 0)",
+}
+_ANSWERS_IN_45 = f"""UPDATE session_reports
+    SET {", ".join(f"{name} = {name} - coalesce({used}, 0)" for name, used in _GIVEN_UP_OF_45.items())}
+    WHERE normalizer = 'conversation/6' AND given_up IS NOT NULL"""
+"""Reports of version 43 count the tokens of turns given up with those of the answer: a known sum has known parts."""
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -288,6 +300,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(42, "stale pairs by the plan of their files", tuple(table_statements([BY_NAME["seen_plans"]]))),
     Migration(43, "what was used in turns of conversations that began anew", ()),
     Migration(44, "turns given up and the cost of answers", (*_added(_ADDED_IN_44), _GIVEN_UP_IN_44)),
+    Migration(45, "tokens of answers without those of turns given up", (_ANSWERS_IN_45,)),
 )
 
 

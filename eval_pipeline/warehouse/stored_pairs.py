@@ -40,7 +40,8 @@ e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
            r.cost_usd, e.answered_by, e.started_at,
            e.retry_of, e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
-           if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
+           if(r.cost_source = 'reported' AND e.answered_by IS NULL AND r.given_up IS NULL, 'reported', r.prices)
+               AS prices,
            (e.completed AND coalesce(r.failure_class, $normalization) = $normalization) OR (
                coalesce(e.failure_class, r.failure_class, '') IN $limits
                AND p.limits_count <> coalesce(x.excepted, false)) AS valid,

@@ -138,7 +138,21 @@ def test_a_failed_round_keeps_the_rounds_before_it() -> None:
 
     report = normalize(an_execution(raw=failure.raw), a_case(), a_runner())
     assert failure.retryable
-    assert report.usage.input_tokens == 10
+    assert (report.usage.input_tokens, report.model_calls) == (10, 2)
+
+
+def test_a_turn_that_times_out_after_its_rounds_keeps_what_they_used_and_pays_for_each_call(tmp_path: Path) -> None:
+    prices = {"input_per_million": 1e6, "output_per_million": 1e6, "per_call": 100.0}
+    with serve(in_turn(SPOKEN, calls(("find", {})), Reply(hang=True))) as server:
+        folder = project(tmp_path / "p", server.url, tool("find"), user={"script": ["one", "two"]})
+        runner = {"base_url": server.url + "/v1", "model": "m", "tools": [tool("find")], "prices": prices}
+        retries = {"max_retries": 0}
+        folder.write_runners({"name": "agent", "adapter": "chat", "timeout_s": 0.4, "retries": retries, **runner})
+        folder.sweep(runner="agent")
+
+    used = folder.ask("SELECT failure_class, input_tokens, output_tokens, model_calls, cost_usd FROM session_reports")
+    assert used == [("timeout", 30, 5, 3, 335.0)]
+    assert folder.ask("SELECT sum(cost_usd) FROM conversation_spending") == [(335.0,)]
 
 
 def test_without_canned_answers_the_calls_are_the_answer_as_ever() -> None:

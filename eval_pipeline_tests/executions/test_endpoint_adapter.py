@@ -137,6 +137,15 @@ def test_an_answer_that_breaks_the_contract_is_a_failure_that_says_what_is_wrong
     assert message in str(execution.error)
 
 
+def test_what_an_answer_that_breaks_the_contract_used_is_known() -> None:
+    reply = json_reply({"messages": [], "model": 5, "usage": {"prompt_tokens": "7", "completion_tokens": 2}})
+
+    report, execution, _ = carried_out(reply)
+
+    assert execution.failure_class == MALFORMED
+    assert (report.usage.input_tokens, report.usage.output_tokens, report.final_output) == (7, 2, None)
+
+
 @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(chunks=[b" "] * 40, pause_s=0.1)], ids=["silent", "slow"])
 def test_an_agent_that_takes_too_long_is_a_timeout(reply: Reply) -> None:
     _, execution, _ = carried_out(reply, timeout_s=0.2)

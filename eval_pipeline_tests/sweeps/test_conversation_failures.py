@@ -20,7 +20,7 @@ def said(text: str) -> Reply:
 
 
 def hold(
-    folder: Path, reply: Answer | Reply, more: dict[str, Any] | None = None, **user: Any
+    folder: Path, reply: Answer | Reply, more: dict[str, Any] | None = None, per_call: float = 0.0, **user: Any
 ) -> tuple[ProjectFolder, list[int]]:
     """What came of a scripted conversation of four lines, and how many messages each request had. `more` is of the
     case."""
@@ -29,7 +29,7 @@ def hold(
     made.write_suite({**talk, **(more or {})})
     with serve(reply) as server:
         retries = {"max_retries": 1, "initial_delay_s": 0.0}
-        prices = {"input_per_million": 1000, "output_per_million": 1000}
+        prices = {"input_per_million": 1000, "output_per_million": 1000, "per_call": per_call}
         runner = {"name": "agent", "adapter": "endpoint", "url": server.url, "retries": retries, "prices": prices}
         made.write_runners(runner)
         made.sweep(runner="agent")
@@ -95,6 +95,19 @@ def test_a_fallback_does_not_pay_for_the_runner_that_failed_before_it(tmp_path: 
     shown = run_command("show", "sums/talk", cwd=made.root).stdout
     assert "cost       $121.00 (computed, $40.20 of it beside the answer)" in shown
 
+    dear = {name: 2 * price for name, price in prices[0].items()}
+    made.write_runners(
+        {"name": "agent", "url": f"{server.url}/agent", "fallbacks": ["spare"], "prices": dear, **runner},
+        {"name": "spare", "url": f"{server.url}/spare", "prices": prices[1], **runner},
+    )
+    planned = run_command("plan", "--runner", "agent", "--keep-fallbacks", cwd=made.root)
+    assert "changed prices" in planned.stderr, planned
+    kept = made.sweep(runner="agent", keep_fallbacks=True)
+    again = made.sweep(runner="agent", keep_fallbacks=True)
+
+    assert (kept.executed, kept.updated, again.reused) == (0, 1, 1)
+    assert made.ask(costs) == [(320, pytest.approx(80.8 + 2 * (20.2 + 20)), pytest.approx(80.8))]
+
 
 @pytest.mark.parametrize(
     ("agent", "spare", "spare_says", "paid"),
@@ -121,12 +134,26 @@ def test_what_is_known_of_the_money_counts_where_a_part_of_it_is_not(
     assert counts.cost_usd == paid[0]
 
 
-def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:
-    folder, sent = hold(tmp_path / "p", in_turn(said("hi 1"), said("hi 2"), REFUSED))
+@pytest.mark.parametrize(
+    ("replies", "sent", "turns", "tokens", "paid"),
+    [
+        ([said("hi 1"), said("hi 2"), REFUSED], [1, 3, 5, 5], 3, 160, 0.2 + 4 * 10),
+        ([REFUSED], [1, 1], 1, None, 2 * 10),
+    ],
+    ids=["third-turn", "first-turn"],
+)
+def test_a_turn_that_fails_for_good_is_paid_and_keeps_the_turns_before_it(
+    replies: list[Reply], sent: list[int], turns: int, tokens: int | None, paid: float, tmp_path: Path
+) -> None:
+    folder, requests = hold(tmp_path / "p", in_turn(*replies), per_call=10)
 
-    assert sent == [1, 3, 5, 5]
+    assert requests == sent
     assert folder.ask("SELECT failure_class FROM current_verdicts") == [("rate-limited",)]
-    assert folder.ask("SELECT input_tokens FROM session_reports") == [(160,)]
+    assert folder.ask("SELECT input_tokens, round(cost_usd, 6), model_calls FROM session_reports") == [
+        (tokens, paid, turns)
+    ]
+    assert folder.ask("SELECT count(*) FROM conversation_turns WHERE speaker = 'agent'") == [(turns,)]
+    assert folder.ask("SELECT sum(cost_usd) FROM conversation_turns") == [(pytest.approx(paid - 10),)]
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,24 @@ def test_a_migrated_warehouse_has_the_schema_of_a_new_one(version: str, request:
     assert tables_of(new) == sorted(table.name for table in TABLES)
 
 
+def test_tokens_that_version_43_counted_with_those_of_the_answer_are_counted_once() -> None:
+    given_up = [{"usage": {"input_tokens": 80, "output_tokens": 20, "cached_input_tokens": None}}, {"speech": {}}]
+    connection = duckdb.connect()
+    migrate(connection)
+    insert = """INSERT INTO session_reports (execution_id, normalizer, turns, input_tokens, output_tokens,
+                cached_input_tokens, total_tokens) VALUES (?, ?, ?, 400, 100, NULL, 500)"""
+    for name, version, lost in (("old", 6, given_up), ("none", 6, None), ("new", 7, given_up)):
+        turns = [{"speech": {} if lost is None else {"given_up": lost}}, {"speech": None}]
+        connection.execute(insert, [name, f"conversation/{version}", json.dumps(turns)])
+    connection.execute("DELETE FROM schema_migrations WHERE version > 43")
+
+    migrate(connection)
+
+    columns = "execution_id, input_tokens, output_tokens, cached_input_tokens, total_tokens"
+    rows = connection.execute(f"SELECT {columns} FROM session_reports ORDER BY ALL").fetchall()
+    assert rows == [("new", 400, 100, None, 500), ("none", 400, 100, None, 500), ("old", 320, 80, None, 400)]
+
+
 def test_every_view_answers_after_a_migration(version_1: duckdb.DuckDBPyConnection) -> None:
     migrate(version_1)
 

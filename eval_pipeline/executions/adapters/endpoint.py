@@ -20,6 +20,7 @@ from eval_pipeline.failures import FailureClass
 from eval_pipeline.llm.errors import ModelError, malformed
 from eval_pipeline.llm.json_client import JsonClient
 from eval_pipeline.llm.model import Endpoint as Address
+from eval_pipeline.llm.reading import text
 from eval_pipeline.llm.wires import address, headers_of
 from eval_pipeline.parsing.fields import kind
 from eval_pipeline.parsing.tables import LIST, TEXT, TEXT_MAPPING, Field, FieldTable, mapping_of
@@ -88,9 +89,12 @@ class Endpoint:
         metadata = {"test_case_id": call.plan.case.id, "turn_index": len(messages)}
         try:
             reply, _ = await self._http.post(self._url, {"messages": messages, "metadata": metadata}, call.timeout_s)
-            return RawExecution(format="endpoint", payload=_payload(reply))
         except ModelError as error:
             raise target_failure(error, call, "endpoint") from error
+        problem = _problem(reply)
+        if problem is not None:
+            raise _broken(reply, problem, call)
+        return RawExecution(format="endpoint", payload=_kept(reply))
 
     async def close(self) -> None:
         if self._health is not None and not self._health.done():
@@ -117,11 +121,17 @@ def _contract_message(message: Mapping[str, Any]) -> dict[str, Any]:
     return fields if fields["content"] or not fields["tool_calls"] else {**fields, "content": None}
 
 
-def _payload(reply: Any) -> dict[str, Any]:
-    """Return what is kept of an answer. Raises ModelError for one that breaks the contract."""
-    problem = _problem(reply)
-    if problem is not None:
-        raise malformed(f"the endpoint's answer breaks the contract: {problem}")
+def _broken(reply: Any, problem: str, call: Call) -> TargetFailure:
+    """Return the failure of an answer that breaks the contract, with what it used as far as that can be read."""
+    failure = target_failure(malformed(f"the endpoint's answer breaks the contract: {problem}"), call, "endpoint")
+    if isinstance(reply, Mapping) and isinstance(reply.get("usage"), Mapping):
+        used = {"usage": reply["usage"], "model": text(reply.get("model"))}
+        failure.raw = RawExecution(format="endpoint", payload={"error": str(failure), **_kept(used)})
+    return failure
+
+
+def _kept(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of an answer."""
     kept = {name: reply[name] for name in _KEPT if reply.get(name) is not None}
     return {**kept, "usage": _usage(kept["usage"])} if "usage" in kept else kept
 

@@ -30,7 +30,9 @@ class ChatNormalizer:
     def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
         if "rounds" in payload:
-            return self._of_rounds(material.execution_id, mappings(payload["rounds"]))
+            report = self._of_rounds(material.execution_id, mappings(payload["rounds"]))
+            unanswered = "error" in payload and report.model_calls is not None  # the call after these rounds
+            return replace(report, model_calls=report.model_calls + 1) if unanswered else report
         return self._of_response(material.execution_id, payload)
 
     def _of_response(self, execution_id: str, payload: Mapping[str, Any]) -> SessionReport:

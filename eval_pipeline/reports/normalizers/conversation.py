@@ -46,7 +46,8 @@ class _ReadTurn:
     @property
     def model_calls(self) -> int | None:
         """The calls in the turn; one that was not answered is a call."""
-        return self.report.model_calls if self.is_answered else 1
+        calls = self.report.model_calls if self.is_answered else 1
+        return 1 if calls is None and self.raw.failed else calls
 
     def events(self) -> tuple[Event, ...]:
         """Return the messages to the target, then its events without repeated messages of the user."""
@@ -65,6 +66,7 @@ class _ReadTurn:
             model_calls=self.model_calls,
             model=self.report.model,
             speech=self.raw.speech,
+            failed=self.raw.failed and not self.is_unspoken,
         )
 
 
