@@ -297,7 +297,8 @@ def _measures(details: CaseDetails) -> Iterator[tuple[str, str]]:
     if report is not None:
         yield "tokens", ", ".join(_tokens(report)) or "not reported"
         of_retries = f"{money(report.retries_cost_usd)} of it beside the answer" if report.retries_cost_usd else None
-        notes = ", ".join(note for note in (report.usage.cost_source, of_retries) if note)
+        parts = (report.usage.cost_source, of_retries, report.retries_cost_note)
+        notes = ", ".join(note for note in parts if note)
         yield "cost", money(report.cost_usd) + (f" ({notes})" if notes else "")
         first = f", first token after {milliseconds(report.ttft_ms)}" if report.ttft_ms is not None else ""
         yield "latency", f"{milliseconds(report.duration_ms)}{first}"

@@ -102,6 +102,7 @@ def _session(report: SessionReport) -> dict[str, Any]:
         "session_id": report.session_id,
         "agent_version": report.agent_version,
         "retries_cost_usd": report.retries_cost_usd or None,
+        "retries_cost_note": report.retries_cost_note,
         "usage": fields_json(report.usage) or None,
         "duration_ms": report.duration_ms,
         "ttft_ms": report.ttft_ms,

@@ -61,6 +61,9 @@ class _Derived:
     _turns: tuple[Turn, ...]
 
 
+RETRIES_COST_UNKNOWN = "the cost of a failed attempt, or of a turn given up, is not known"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport(_Derived):
     """One execution, normalized.
@@ -114,6 +117,11 @@ class SessionReport(_Derived):
     def answer_cost_usd(self) -> float | None:
         """The cost of the answer alone; None where nothing was paid beside it, or where it is unknown."""
         return None if self.retries_cost_usd == 0 else self.usage.cost_usd
+
+    @property
+    def retries_cost_note(self) -> str | None:
+        """Why it is not known what was paid beside the answer; None where it is, or where nothing was."""
+        return RETRIES_COST_UNKNOWN if self.retries_cost_usd is None else None
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from eval_pipeline.reports.model import RETRIES_COST_UNKNOWN
 from eval_pipeline.reports.usage import Usage
 from eval_pipeline.warehouse.codec import decoder
 from eval_pipeline.warehouse.columns import Row
@@ -134,8 +135,16 @@ _HEAD = f"""concat('{{"suite":', {_text("v.suite")}, ',"case_id":', {_text("v.ca
     "error": _text("e.error"),
     "hooks": _filled("(e.workspace->'$.hooks')"),
 })})"""  # fmt: skip
+_GIVEN_UP = "TRY_CAST(json_extract_string(r.given_up, '$[*].usage.cost_usd') AS DOUBLE[])"
+_IS_APART = "(r.answer_cost_usd IS NULL AND r.cost_source IS NULL)"
+_PAYS_RETRIES = f"({_IS_APART} AND coalesce(list_sum({_GIVEN_UP}), 0) > 0)"
+"""Whether the cost is that of turns given up alone: that of the answer is not known (as `rows` reads it)."""
+_RETRIES_UNKNOWN = f"""(r.answer_cost_usd IS NOT NULL AND coalesce(r.cost_usd, r.answer_cost_usd) = r.answer_cost_usd
+    OR {_IS_APART} AND NOT {_PAYS_RETRIES} AND len({_GIVEN_UP}) > list_aggregate({_GIVEN_UP}, 'count'))"""
+_RETRIES = f"CASE WHEN {_PAYS_RETRIES} THEN r.cost_usd ELSE nullif(r.cost_usd - r.answer_cost_usd, 0) END"
+_RETRIES_NOTE = f"CASE WHEN {_RETRIES_UNKNOWN} THEN '{RETRIES_COST_UNKNOWN}' END"
 _MEASURES = {name: f"r.{name}" for name in Usage.__dataclass_fields__} | {
-    "cost_usd": "coalesce(r.answer_cost_usd, r.cost_usd)"
+    "cost_usd": f"CASE WHEN NOT {_PAYS_RETRIES} THEN coalesce(r.answer_cost_usd, r.cost_usd) END"
 }
 _USAGE = f"""CASE WHEN {" OR ".join(f"{value} IS NOT NULL" for value in _MEASURES.values())}
     THEN '{{' || substr({_members({name: _text(value) for name, value in _MEASURES.items()})}, 2) || '}}' END"""
@@ -149,7 +158,7 @@ _PARTS = {
     "session": f"""CASE WHEN r.execution_id IS NOT NULL THEN {_members({
         "output": _text("r.final_output"), "session_id": _text("r.session_id"),
         "agent_version": _text("r.agent_version"),
-        "retries_cost_usd": _text("nullif(r.cost_usd - r.answer_cost_usd, 0)"),
+        "retries_cost_usd": _text(_RETRIES), "retries_cost_note": _text(_RETRIES_NOTE),
     })} END""",
     "measures": _members({
         "usage": _USAGE, "duration_ms": _text("r.duration_ms"), "ttft_ms": _text("r.ttft_ms"),

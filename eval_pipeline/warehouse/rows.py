@@ -358,12 +358,15 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
 
 
 def _stored_costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the answer used, and what retries cost; all was paid for the answer where its cost is not apart."""
+    """Return what the answer used, and what retries cost (None: not known); all was paid for the answer where its cost
+    is not apart."""
     usage, answer, everything = value_of(Usage, row), row.get("answer_cost_usd"), row["cost_usd"]
-    if answer is None and (usage.cost_source or not any(costs_of(row.get("given_up") or ()))):
-        return {"usage": usage}
-    retries = None if everything is None else everything - (answer or 0.0)
-    return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": retries or None}
+    retries = costs_of(row.get("given_up") or ())
+    if answer is None and (usage.cost_source or not any(retries)):
+        unknown = usage.cost_source is None and None in retries
+        return {"usage": usage, "retries_cost_usd": None if unknown else 0.0}
+    beside = None if everything is None else everything - (answer or 0.0)
+    return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": beside or None}
 
 
 def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Row:

@@ -165,7 +165,9 @@ def test_a_case_shows_turns_tool_calls_changed_files_and_what_a_grader_was_asked
     turns = (TurnStart(position=0, messages=0, duration_ms=450.0), TurnStart(position=3, messages=0))
     details = {"prompt": [{"role": "user", "content": "Is it polite?"}], "reply": "It is.", "grader": "referee"}
     record = a_record(
-        report=a_report(turn_starts=turns, file_changes="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"),
+        report=a_report(
+            turn_starts=turns, file_changes="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n", retries_cost_usd=0.5
+        ),
         scores=(a_score("polite", details=details),),
     )
     file.write_bytes(exported("html", record)[""])
@@ -177,6 +179,8 @@ def test_a_case_shows_turns_tool_calls_changed_files_and_what_a_grader_was_asked
     )
 
     for text in ("2 turns", "450 ms", "calls Read", "Read returns", "It is.", "reply of the grader referee", "+new"):
+        assert text in seen.text
+    for text in ("$0.5020, $0.5000 of it beside the answer", "$0.0020 (reported)", "$0.5000 (failed attempts"):
         assert text in seen.text
     assert seen.values[-1] == [1, 1]
     assert seen.problems == []

@@ -56,6 +56,16 @@ REPORTS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
     "talk": ({"final_output": "4", "duration_ms": 9.0}, (ASKED, SAID, ASKED, *DONE, SAID)),
     "asked-once": ({"final_output": "4", **USAGE, "answer_cost_usd": 0.3e-7}, (ASKED, SAID)),
     "retried": ({"final_output": "4", **USAGE, "cost_usd": None, "answer_cost_usd": 0.5}, (SAID,)),
+    **{
+        name: ({"cost_usd": total, "answer_cost_usd": answer, "cost_source": source, "given_up": [
+            {"usage": {"cost_usd": cost}} for cost in costs]}, ())
+        for name, total, answer, source, costs in (
+            ("answer-and-retries-cost", 0.75, 0.5, "computed", [0.25]),
+            ("unknown-answer", 0.25, None, None, [0.25, None]),
+            ("unknown-retries", 0.5, 0.5, "reported", [None]), ("nothing-known", None, None, None, [None]),
+            ("free-retries", 0.5, None, "reported", [0.0]),
+        )
+    },
     "simulated": ({"final_output": "4", "turns": TURNS, "model_calls": 3}, (ASKED, SAID, ASKED, SAID)),
 }  # fmt: skip
 SCORE = {"evaluator": "polite", "type": "contains", "value": 0.8 - 1e-12, "reason": "so it is", "weight": 2.0,

@@ -256,7 +256,8 @@ def test_what_was_paid_for_an_answer_and_beside_it_is_read_back(
     assert warehouse.frame("SELECT cost_usd FROM session_reports").item() == known
     assert stored is not None
     assert (stored.usage.cost_usd, stored.cost_usd) == (answer, known)
-    assert stored.retries_cost_usd == (retries if known is not None else 0.0)
+    assert stored.retries_cost_usd == retries
+    assert bool(stored.retries_cost_note) == (retries is None)
 
 
 def test_each_event_has_the_number_of_its_turn(warehouse: DuckDBWarehouse) -> None:

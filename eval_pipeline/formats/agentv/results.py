@@ -58,7 +58,7 @@ def result_json(record: ResultRow) -> dict[str, Any]:
         **_ours(record),
         "assertions": [assertion for score in record.scores for assertion in assertions(score, _mark(record))],
         "token_usage": token_usage(record),
-        "cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+        **costs(record),
         "duration_ms": record.duration_ms,
         "start_time": iso(record.started_at),
         "end_time": iso(record.finished_at),
@@ -68,6 +68,15 @@ def result_json(record: ResultRow) -> dict[str, Any]:
         **{f"{hook}_output": printed for hook, printed in record.hooks.items()},
         "execution_error": _execution_error(record),
     }) | {"score": record.verdict.score}  # fmt: skip
+
+
+def costs(record: ResultRow) -> dict[str, Any]:
+    """Return what the answer cost, as AgentV has it, and what was paid beside it, which AgentV does not know."""
+    report = record.report
+    if report is None:
+        return {}
+    beside = {"retries_cost_usd": report.retries_cost_usd or None, "retries_cost_note": report.retries_cost_note}
+    return {"cost_usd": report.usage.cost_usd, **beside}
 
 
 def index_fields(record: ResultRow) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from eval_pipeline.exports import EXPORTS, ExportOptions
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.formats.agentv.results import token_usage
+from eval_pipeline.formats.agentv.results import costs, token_usage
 from eval_pipeline.formats.agentv.run_folder import AgentVRun, grading, pretty
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.messages import known, output_messages
@@ -36,7 +36,7 @@ class AgentVRun442(AgentVRun):
     def index_row(self, record: ResultRow, folder: str, options: ExportOptions) -> dict[str, Any]:
         measures = known({
             "token_usage": token_usage(record),
-            "cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+            **costs(record),
             "duration_ms": record.duration_ms,
             "start_time": iso(record.started_at),
             "end_time": iso(record.finished_at),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from eval_pipeline.formats.agentv.results import STATUSES, evaluator_json
+from eval_pipeline.formats.agentv.results import STATUSES, costs, evaluator_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.messages import known
 from eval_pipeline.scores.model import Status, Verdict, at_least
@@ -78,7 +78,7 @@ def _trial(record: ResultRow, number: int, folders: Mapping[int, str]) -> dict[s
         "verdict": "skip" if passed is None else "pass" if passed else "fail",
         "scores": [evaluator_json(score, verdict.threshold) for score in record.scores],
         "error": (record.error or verdict.reason) if verdict.status is Status.ERROR else None,
-        "cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+        **costs(record),
         "execution_status": STATUSES[verdict.status],
         "artifact_dir": folders[record.repetition],
     })  # fmt: skip

@@ -3,7 +3,7 @@ import { adjust, href, place } from "./address.js";
 import { load } from "./data.js";
 import { fill, foldable, h, section } from "./dom.js";
 import { textOfMessage } from "./embedded.js";
-import { amount, milliseconds, money, shortened } from "./format.js";
+import { amount, milliseconds, paidFor, shortened } from "./format.js";
 import { historyTable } from "./history.js";
 import { onKeys } from "./keys.js";
 import { statusBadge } from "./marks.js";
@@ -120,7 +120,7 @@ function measures(plan) {
   const known = {
     [milliseconds(plan.duration_ms)]: plan.duration_ms,
     [`${amount(tokensOf(usage))} tokens`]: tokensOf(usage),
-    [money(usage.cost_usd)]: usage.cost_usd,
+    [paidFor(plan)]: paidFor(plan),
     [plan.model]: plan.model,
     [`answered by ${plan.answered_by}`]: plan.answered_by,
   };

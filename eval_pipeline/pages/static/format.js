@@ -47,6 +47,16 @@ export function money(value) {
   return value > 0 && value < 0.00005 ? "<$0.0001" : `$${value.toFixed(4)}`;
 }
 
+/** Return what was paid for a plan, and what of it beside its answer (failed attempts, turns given up); null where nothing is known. */
+export function paidFor(plan) {
+  const [answer, beside] = [plan.usage?.cost_usd, plan.retries_cost_usd];
+  if (isUnknown(answer) && isUnknown(beside)) return null;
+  const total = money((answer ?? 0) + (beside ?? 0));
+  if (isUnknown(answer)) return `≥ ${total}, all beside the answer`;
+  if (plan.retries_cost_note) return `≥ ${total}`;
+  return isUnknown(beside) ? total : `${total}, ${money(beside)} of it beside the answer`;
+}
+
 /** Return a time (UTC) to the second. */
 export function moment(text) {
   return text ? text.replace("T", " ").replace(/(\.\d+)?(Z|\+00(:00)?)?$/, "") : UNKNOWN;

@@ -1,7 +1,7 @@
 // What is stored of one plan beside its answer: scores with reasons, events, turns, changed files, attempts.
 import { foldable, h, table } from "./dom.js";
 import { textOfMessage } from "./embedded.js";
-import { amount, counted, milliseconds, money, moment } from "./format.js";
+import { amount, counted, milliseconds, money, moment, paidFor, UNKNOWN } from "./format.js";
 import { eventList, eventsOf, timeLine } from "./events.js";
 import { gradingForm, gradesOf } from "./grading.js";
 import { fileDiff } from "./word_diff.js";
@@ -72,6 +72,15 @@ function attemptTable(attempts) {
   return table(["", "outcome", "took"], attempts.map((attempt, place) => [place + 1, outcome(attempt), milliseconds(attempt.duration_ms)]), { numbers: [2] });
 }
 
+/** Return the cost of a plan; where something was paid beside its answer, or may have been, each part by itself. */
+function costs(plan) {
+  const { cost_usd: cost, cost_source: source } = plan.usage ?? {};
+  const answer = cost === undefined ? null : `${money(cost)} (${source ?? "source unknown"})`;
+  const beside = plan.retries_cost_usd === undefined ? plan.retries_cost_note : "failed attempts, turns given up";
+  if (!beside) return { cost: answer };
+  return { cost: paidFor(plan), "cost of the answer": answer ?? UNKNOWN, "cost beside it": `${money(plan.retries_cost_usd)} (${beside})` };
+}
+
 function facts(plan) {
   const usage = plan.usage ?? {};
   const known = {
@@ -79,7 +88,7 @@ function facts(plan) {
     adapter: plan.adapter, model: plan.model, session: plan.session_id, "agent version": plan.agent_version,
     "exit code": plan.exit_code, attempts: plan.attempts, "input tokens": usage.input_tokens,
     "cached input": usage.cached_input_tokens, "output tokens": usage.output_tokens, "reasoning tokens": usage.reasoning_tokens,
-    cost: usage.cost_usd === undefined ? null : `${money(usage.cost_usd)} (${usage.cost_source ?? "source unknown"})`,
+    ...costs(plan),
     "model calls": plan.model_calls, "first token": plan.ttft_ms === undefined ? null : milliseconds(plan.ttft_ms),
     suite: plan.suite_path, "suite revision": plan.suite_revision?.slice(0, 16), "runner revision": plan.runner_revision?.slice(0, 16),
   };

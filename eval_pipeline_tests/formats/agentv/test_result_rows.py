@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status, SubScore
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, exported, spans
@@ -28,6 +30,14 @@ def test_a_record_has_agentvs_keys() -> None:
     assert document["input"] == [{"role": "user", "content": "What is 2 + 2?"}]
     assert document["expected_output"] == [{"role": "assistant", "content": "4"}]
     assert document["output"][0]["tool_calls"][0]["tool"] == "Read"
+
+
+@pytest.mark.parametrize(("retries", "shown"), [(0.0, (None, None)), (0.5, (0.5, None)), (None, (None, "the cost of"))])
+def test_what_was_paid_beside_the_answer_is_beside_its_cost(retries: float | None, shown: tuple[Any, Any]) -> None:
+    document = line(a_record(report=a_report(retries_cost_usd=retries)))
+
+    beside, note = document.get("retries_cost_usd"), document.get("retries_cost_note")
+    assert (document["cost_usd"], beside, note and note[:11]) == (0.002, *shown)
 
 
 def test_turns_that_are_aggregated_have_rows_of_their_own() -> None:
