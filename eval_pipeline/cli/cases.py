@@ -20,6 +20,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_store import (
+    SUFFIXES,
     CaseQuery,
     OnConflict,
     StoredCase,
@@ -30,6 +31,7 @@ from eval_pipeline.suites.case_store import (
     with_status,
 )
 from eval_pipeline.suites.conversion import NewFile, pretty_json
+from eval_pipeline.suites.load import mentioned_files
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, STATUSES
 from eval_pipeline.sweeps.project import Project
 
@@ -244,9 +246,24 @@ def archive_command(case_ids: tuple[str, ...], paths: tuple[Path, ...], status: 
 
 
 def _stored(paths: Sequence[Path], unreadable: list[InputError] | None = None) -> list[StoredCase]:
-    """Return the cases of some files and folders, else those of the project's suites."""
-    chosen = [path.absolute() for path in paths] or _of_project(open_project(None, None))
-    return stored_cases(chosen, unreadable)
+    """Return the cases of some files and folders, else those of the project's suites, and of files that these name."""
+    if paths:
+        return stored_cases([path.absolute() for path in paths], unreadable)
+    project, errors = open_project(None, None), [] if unreadable is None else unreadable
+    chosen = _of_project(project)
+    cases = stored_cases(chosen, errors)
+    for file in _elsewhere(project, chosen):
+        try:
+            cases += stored_cases([file])
+        except InputError as error:
+            errors.append(error)
+    return cases
+
+
+def _elsewhere(project: Project, chosen: Sequence[Path]) -> list[Path]:
+    """Return the files that suites take cases from and that are in none of these folders."""
+    named = (file for file in mentioned_files(project.suites, project.root) if file.suffix.lower() in SUFFIXES)
+    return [file for file in named if not any(file.is_relative_to(path.absolute()) for path in chosen)]
 
 
 def _of_project(project: Project) -> list[Path]:

@@ -207,7 +207,7 @@ def select_in(
     """
     name, narrowed = options.get("sweep"), any((suites, runners, runner_tags, cases, tags))
     named, options = _over_named(session, options, narrowed=narrowed)
-    session.helpers = frozenset({options.get("simulator"), options.get("grader")} - {None})
+    session.helpers = frozenset(name for each in ("simulator", "grader") if (name := options.get(each)) is not None)
     cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
     ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)

@@ -212,6 +212,14 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
     return [path for path in files if path not in parts]
 
 
+def mentioned_files(patterns: Iterable[str], folder: Path) -> list[Path]:
+    """Return the files that the suites of `patterns` take cases from (`tests: file://…`), where there are suites."""
+    with suppress(InputError):
+        suites = find_suite_files(patterns, folder)
+        return sorted(set().union(*map(_mentioned_by, suites)))
+    return []
+
+
 def _parts(mentioned: Mapping[Path, set[Path]]) -> set[Path]:
     """Return the files that suites take their cases from: those that an unmentioned file leads to.
 

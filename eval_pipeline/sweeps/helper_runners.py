@@ -28,7 +28,7 @@ def helpers_of(suite: Suite, runners: Mapping[str, Runner], project: Project) ->
     """Return the names by which a suite, runners and the project choose graders, simulators and reviewers."""
     of_runners = {name for own, runner in runners.items() for name in (runner.grader, runner.simulator) if name != own}
     usual = {project.defaults.grader, project.defaults.simulator}
-    return frozenset({*traits_of(suite.cases).helpers, *of_runners, *usual} - {None})
+    return frozenset(name for name in (*traits_of(suite.cases).helpers, *of_runners, *usual) if name is not None)
 
 
 def _of_sweeps(project: Project) -> set[str]:

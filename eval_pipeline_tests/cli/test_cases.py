@@ -67,6 +67,18 @@ def test_a_list_in_an_unknown_order_is_an_error(cases: CliProject) -> None:
     assert "'created_at'" in answer.err
 
 
+def test_cases_of_files_that_a_suite_names_elsewhere_are_listed_and_archived(cases: CliProject) -> None:
+    (cases.root / "suites/billing.json").rename(cases.root / "refunds.json")
+    cases.write("suites/all.yaml", "name: all\ntests: file://../refunds.json\n")
+
+    listed = cases("cases", "list", "--json").document
+    archived = cases("cases", "archive", "refund")
+
+    assert [each["id"] for each in listed["cases"]] == ["refund", "attack"]
+    assert archived.code == 0
+    assert read(cases.root / "refunds.json")[0]["status"] == "archived"
+
+
 def test_a_case_is_shown_as_it_is_written(cases: CliProject) -> None:
     assert cases("cases", "show", "refund").document == REFUND
     assert "no case 'refnd'" in cases("cases", "show", "refnd").err

@@ -31,8 +31,10 @@ class ChatNormalizer:
         payload = material.raw.payload
         if "rounds" in payload:
             report = self._of_rounds(material.execution_id, mappings(payload["rounds"]))
-            unanswered = "error" in payload and report.model_calls is not None  # the call after these rounds
-            return replace(report, model_calls=report.model_calls + 1) if unanswered else report
+            answered = report.model_calls
+            if answered is None or "error" not in payload:
+                return report
+            return replace(report, model_calls=answered + 1)  # the call after these rounds
         return self._of_response(material.execution_id, payload)
 
     def _of_response(self, execution_id: str, payload: Mapping[str, Any]) -> SessionReport:
