@@ -207,7 +207,6 @@ def select_in(
     """
     name, narrowed = options.get("sweep"), any((suites, runners, runner_tags, cases, tags))
     named, options = _over_named(session, options, narrowed=narrowed)
-    session.helpers = frozenset(name for each in ("simulator", "grader") if (name := options.get(each)) is not None)
     cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
     ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)
@@ -268,13 +267,16 @@ def _over_named(
     session: ProjectSession, options: Mapping[str, Any], *, narrowed: bool
 ) -> tuple[NamedSweep, dict[str, Any]]:
     """Return the sweep that the options name, and the options, by their keywords, over its own. A selection that is
-    `narrowed`, or another one, is stored without the name."""
+    `narrowed`, or another one, is stored without the name. The session knows who grades and simulates by them."""
     named = named_sweep(session.project, options["sweep"]) if options.get("sweep") else NamedSweep()
     if narrowed or any(options.get(name) for name in NARROWING):
         options = {**options, "sweep": None}
     keywords = {field: keyword for keyword, field in _FIELDS.items()}
     of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
-    return named, of_sweep | without_unset(options)
+    options = of_sweep | without_unset(options)
+    helpers = (options.get("simulator"), options.get("grader"))
+    session.helpers = frozenset(helper for helper in helpers if helper is not None)
+    return named, options
 
 
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:

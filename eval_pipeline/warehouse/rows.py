@@ -358,14 +358,11 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
 
 
 def _stored_costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the answer used, and what retries cost (None: not known); all was paid for the answer where its cost
-    is not apart."""
-    usage, answer, everything = value_of(Usage, row), row.get("answer_cost_usd"), row["cost_usd"]
-    retries = costs_of(row.get("given_up") or ())
+    """Return what the answer used and what retries cost (None: unknown): nothing where its cost is not apart."""
+    usage, answer, retries = value_of(Usage, row), row.get("answer_cost_usd"), costs_of(row.get("given_up") or ())
     if answer is None and (usage.cost_source or not any(retries)):
-        unknown = usage.cost_source is None and None in retries
-        return {"usage": usage, "retries_cost_usd": None if unknown else 0.0}
-    beside = None if everything is None else everything - (answer or 0.0)
+        return {"usage": usage, "retries_cost_usd": None if None in retries and not usage.cost_source else 0.0}
+    beside = None if row["cost_usd"] is None else row["cost_usd"] - (answer or 0.0)
     return {"usage": replace(usage, cost_usd=answer), "retries_cost_usd": beside or None}
 
 
