@@ -32,6 +32,11 @@ SELECTED = """(c.repetitions IS NULL OR v.repetition <= c.repetitions)
       AND (coalesce(len(json_extract_string(s.selection, '$.tags[*]')), 0) = 0
            OR list_has_any(v.tags, json_extract_string(s.selection, '$.tags[*]')))"""
 """Whether a verdict `v` is of a plan that a sweep `s` chose in its pair `c`."""
+_KNOWN = """(
+        SELECT CASE WHEN count(*) > 0 OR sweep IS NULL THEN sweep
+                    ELSE error(concat('no sweep ', sweep, '; the table sweeps has their ids (sweep_id)')) END
+        FROM sweeps k WHERE k.sweep_id = sweep)"""
+"""The id of a sweep, NULL for NULL; an error where there is none: its rows would be missing without a word."""
 _MIDDLE, _HALF = wilson_parts(Sql("(k / n)"), Sql("n"))
 
 MACROS: tuple[Macro, ...] = (
@@ -43,7 +48,7 @@ MACROS: tuple[Macro, ...] = (
     SELECT v.* FROM verdicts v
     JOIN sweep_pairs c USING (suite, runner, suite_revision, runner_revision)
     JOIN sweeps s ON s.sweep_id = c.sweep_id
-    WHERE c.sweep_id = sweep AND v.decided_at <= c.finished_at
+    WHERE c.sweep_id = {_KNOWN} AND v.decided_at <= c.finished_at
       AND {SELECTED}
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1""",

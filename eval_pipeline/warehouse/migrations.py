@@ -301,6 +301,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(43, "what was used in turns of conversations that began anew", ()),
     Migration(44, "turns given up and the cost of answers", (*_added(_ADDED_IN_44), _GIVEN_UP_IN_44)),
     Migration(45, "tokens of answers without those of turns given up", (_ANSWERS_IN_45,)),
+    Migration(46, "causes of evaluators without a name, and unknown sweeps in macros", ()),
 )
 
 

@@ -10,7 +10,7 @@ from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.view_comments import column_comment
 from eval_pipeline.warehouse.views import VIEWS
 
-SCHEMA_VERSION = 45
+SCHEMA_VERSION = 46
 
 
 def table_statements(tables: Iterable[Table] = TABLES) -> list[str]:

@@ -71,7 +71,8 @@ CAUSES = f"""
                f.threshold AS from_threshold, t.threshold AS to_threshold, t.failure_class, t.reason,
                f.verdict_id IS NULL AS deleted, f.execution_id <> t.execution_id AS answered, s.evaluators,
                coalesce(s.unrecorded, false) AS unrecorded,
-               coalesce(s.evaluator AND NOT s.unrecorded, false) AS evaluator, coalesce(s.grader, false) AS grader,
+               coalesce(s.evaluator, false) AND NOT coalesce(s.unrecorded, false) AS evaluator,
+               coalesce(s.grader, false) AS grader,
                f.threshold <> t.threshold OR coalesce(s.pass_mark, false) AS threshold,
                f.execution_id <> t.execution_id AND f.runner_revision <> t.runner_revision AS other_runner,
                coalesce(s.read, false) OR coalesce(cf.expected_fail <> ct.expected_fail, false) OR (

@@ -224,6 +224,8 @@ def test_regressions_between_two_sweeps(revised: CliProject) -> None:
     rows: list[tuple[Any, ...]] = revised.ask(f"SELECT case_id, repetition FROM regressions('{before}', '{after}')")
 
     assert len(rows) == 6
+    unknown = revised("sql", f"FROM regressions('{before}', 'no-such')")
+    assert (unknown.code, "no sweep no-such; the table sweeps has their ids" in unknown.err) == (2, True)
 
 
 def test_board_and_export_as_of_a_time(revised: CliProject) -> None:

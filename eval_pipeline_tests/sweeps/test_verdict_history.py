@@ -81,6 +81,10 @@ EDITS: dict[str, tuple[Change, dict[str, Any], tuple[str, str | None]]] = {
         lambda folder: folder.write_suite(a_test("a", contains("8", name="two"), HALF[1]), execution=LOW),
         {}, ("evaluator", "two"),
     ),
+    "the-only-evaluator-without-a-name": (
+        lambda folder: folder.write_suite(a_test("a", {"type": "contains", "value": "8"}), execution=LOW),
+        {"begun_with": ({"type": "contains", "value": "2"},)}, ("evaluator", "contains-2, contains-8"),
+    ),
     "weight": (
         lambda folder: folder.write_suite(a_test("a", HALF[0], HALF[1] | {"weight": 3}), execution=LOW),
         {}, ("evaluator", "nine"),
@@ -98,11 +102,12 @@ EDITS: dict[str, tuple[Change, dict[str, Any], tuple[str, str | None]]] = {
 def test_a_changed_verdict_names_its_cause(
     folder: ProjectFolder, edit: Change, options: dict[str, Any], expected: tuple[str, str | None]
 ) -> None:
+    folder.write_suite(a_test("a", *options.get("begun_with", HALF)), execution=LOW)
     begin(folder)
     edit(folder)
     folder.write_answers(a="no")
 
-    sweep(folder, **options)
+    sweep(folder, **{name: value for name, value in options.items() if name != "begun_with"})
 
     ((cause, evaluators, *statuses),) = folder.ask(CAUSES)
     assert (cause, ", ".join(sorted((evaluators or "").split(", "))) or None) == expected
