@@ -143,14 +143,18 @@ def compare_command(
         echo_json(_document(results, pairs) | _more(decided, rating, candidates) | {"exit_code": code})
     else:
         _show(table_console(), results, pairs, most)
-        _show_beside(table_console(), decided, candidates, rating)
+        _show_beside(table_console(), decided, _unmoved(pairs), candidates, rating)
     sys.exit(code)
 
 
 def _show_beside(
-    console: Console, decided: Sequence[Gate], candidates: Sequence[Candidate], strengths: Ratings | None
+    console: Console,
+    decided: Sequence[Gate],
+    unmoved: Mapping[str, int],
+    candidates: Sequence[Candidate],
+    strengths: Ratings | None,
 ) -> None:
-    _show_gates(console, decided)
+    _show_gates(console, decided, unmoved)
     show_candidates(console, candidates)
     show_causes(console, candidates)
     _show_ratings(console, strengths)
@@ -247,12 +251,23 @@ def _advised(code: int, candidates: Sequence[Candidate], advisory: bool) -> int:
     return 1 if any(each.regressed for each in candidates) else code
 
 
-def _show_gates(console: Console, decided: Sequence[Gate]) -> None:
+def _unmoved(pairs: Sequence[Comparison]) -> dict[str, int]:
+    """Return how many cases the candidates have whose scores are the same as those of their baselines."""
+    same = (pair for pair in pairs if (pair.paired["score_baseline"] == pair.paired["score_candidate"]).all())
+    return {pair.candidate: pair.summary.paired for pair in same}
+
+
+def _show_gates(console: Console, decided: Sequence[Gate], unmoved: Mapping[str, int]) -> None:
     for gate in decided:
         named = f"{gate.candidate}: " if len(decided) > 1 else ""
         rules = "; ".join(map(_rule_text, gate.rules)) or "no case in common"
         text = f"{named}{_MEANINGS[gate.decision]} ({rules})"
         print_line(console, text, mark=gate.decision, style=_STYLES[gate.decision])
+        low = min((rule.low for rule in gate.rules if rule.low is not None), default=0.0)
+        if gate.decision == "INCONCLUSIVE" and low < 0 and gate.candidate in unmoved:
+            number = counted(unmoved[gate.candidate], "case")
+            why = f"no score moved, and yet {number} alone cannot exclude that others would drop by up to {-low:.3f}"
+            print_line(console, f"{why}: --max-drop tolerates as much, more cases exclude more", style="dim")
 
 
 def _rule_text(rule: GateRule) -> str:

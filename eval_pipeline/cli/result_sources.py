@@ -28,7 +28,14 @@ from eval_pipeline.warehouse.comparable_sweeps import (
 )
 from eval_pipeline.warehouse.queries import published_boards
 from eval_pipeline.warehouse.result_measures import read_measured, read_reasons, without_measures
-from eval_pipeline.warehouse.selections import Selection, read_results, runner_names, select
+from eval_pipeline.warehouse.selections import (
+    Selection,
+    has_current_results,
+    read_results,
+    runner_names,
+    select,
+    sweep_ids,
+)
 from eval_pipeline.warehouse.setups import read_setups
 from eval_pipeline.warehouse.store import Connection
 
@@ -118,7 +125,7 @@ class ResultSources:
             return self._filtered(read_result_file(path, name))
         known = self._runners()
         if name in known:
-            return self._stored("standing", [name], name)
+            return self._standing(name)
         if path.exists():
             return self._filtered(read_result_file(path, name))
         if "/" in name:
@@ -126,6 +133,19 @@ class ResultSources:
         if name in PLACES:
             raise InputError(f"no runner '{name}'; the sweep is sweep:{name}")
         raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
+
+    def _standing(self, runner: str) -> Results:
+        """Return the results of a runner on boards. Raises InputError with where those of one are that has none."""
+        try:
+            return self._stored("standing", [runner], runner)
+        except UnknownName:
+            ids = sweep_ids(self.connection, self.suites, [runner])
+            if not ids or has_current_results(self.connection, runner):
+                raise
+            where = f"those of its newest sweep are sweep:{ids[0]}@{runner}"
+            raise InputError(
+                f"runner '{runner}' has no current results: it, or its suite, was removed; {where}"
+            ) from None
 
     def newest(self, count: int, sweep: str | None = None) -> list[Results]:
         """Return the newest comparable sweeps of the selected suites and runners, or of one name, oldest first."""

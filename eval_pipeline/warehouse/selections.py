@@ -239,6 +239,11 @@ def runner_names(connection: Connection) -> list[str]:
     return [runner for (runner,) in names]
 
 
+def has_current_results(connection: Connection, runner: str) -> bool:
+    """Return whether a runner has results that boards show: those of one that was removed are of sweeps only."""
+    return any(runner == name for _, name in _pair_names(connection, Selection()))
+
+
 def _named(kind: str, requested: str, ids: Sequence[str]) -> str:
     """Return the id that a text selects. `ids` are newest first."""
     if requested in _RECENT and len(ids) > _RECENT[requested]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,38 @@ def test_a_single_case_that_falls_shows_nothing(cli_project: CliProject) -> None
     assert answer.code == 0
     assert "INCONCLUSIVE the cases do not show whether it dropped beyond the margin (change -" in answer.out
     assert cli_project("compare", "sweep:latest", "sweep:previous", "--fail-on-regression").code == 1
+
+
+def test_why_two_equal_sets_of_answers_are_inconclusive_is_said(tmp_path: Path) -> None:
+    before, after = run_folder(tmp_path, "before", many(0.9)), run_folder(tmp_path, "after", many(0.9))
+
+    lines = CliProject(tmp_path)("compare", before, after).out.splitlines()
+
+    (low,) = re.findall(r"INCONCLUSIVE .*\(change -([0-9.]+) to", lines[-2])
+    assert lines[-1] == (
+        f"no score moved, and yet 60 cases alone cannot exclude that others would drop by up to {low}: "
+        "--max-drop tolerates as much, more cases exclude more"
+    )
+
+
+def test_a_runner_that_was_removed_is_found_in_its_sweeps(tmp_path: Path) -> None:
+    echo = "  - {name: NAME, adapter: command, command: [cat]}\n"
+    both = "runners:\n" + echo.replace("NAME", "kept") + echo.replace("NAME", "gone")
+    suite = (
+        "name: s\nassertions: [{type: contains, value: h}]\ntests:\n  - {id: a, input: hi}\n  - {id: b, input: ho}\n"
+    )
+    project = CliProject(tmp_path)
+    project.write("suites/s.yaml", suite)
+    project.write("runners.yaml", both)
+    project("run", "--quiet")
+    project.write("runners.yaml", "runners:\n" + echo.replace("NAME", "kept"))
+    project("run", "--quiet")
+
+    answer = project("compare", "kept", "gone")
+    (name,) = re.findall(r"runner 'gone' has no current results: .* are (sweep:\S+@gone)", answer.err)
+
+    assert answer.code == 2
+    assert project("compare", "kept", name).code == 0
 
 
 def test_several_sides_have_ranks_that_differ_where_all_pairs_show_it(tmp_path: Path) -> None:
