@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -88,12 +88,25 @@ def read_results(format_: ResultLogFormat, files: Sequence[Path], named: bool, s
                 result.skipped.append(str(error))
         except OSError as error:
             result.skipped.append(f"{show_path(file)} cannot be read: {error.strerror}")
+    result.tasks = {task.name: task for task in _named(result.tasks)}
     return result
+
+
+def _named(tasks: Mapping[str, ResultTask]) -> Iterator[ResultTask]:
+    """Yield the tasks, which are by their whole names, with names of suites: the short ones where no two are alike."""
+    short = Counter(task.name for task in tasks.values())
+    names: set[str] = set()
+    for whole, task in tasks.items():
+        task.name = _free_name(task.name if short[task.name] == 1 else slug(whole), names)
+        names.add(task.name)
+        for row in task.rows:
+            row["suite"] = task.name
+        yield task
 
 
 def _add(result: ResultImport, sample: RecordedSample, file: Path, suite: str | None) -> None:
     name = suite or slug(sample.suite)
-    task = result.tasks.setdefault(name, ResultTask(name))
+    task = result.tasks.setdefault(suite or sample.task or sample.suite, ResultTask(name))
     case = _case(sample)
     known = task.cases.setdefault(sample.case_id, case)
     if known["input"] != case["input"]:
@@ -123,6 +136,13 @@ def _row(sample: RecordedSample, suite: str) -> dict[str, Any]:
         "report": report,
     }  # fmt: skip
     return {**row, "error": {"class": report.failure_class, "message": report.error}} if report.failure_class else row
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: it, or with a number behind it."""
+    return next(
+        each for each in (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))) if each not in taken
+    )
 
 
 def slug(name: str) -> str:
@@ -213,8 +233,7 @@ def _recorded(scores: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield an evaluator for each score, no two of them of one name: `acc (a)` and `acc [a]` are written alike."""
     names: set[str] = set()
     for score in scores:
-        possible = (f"{slug(score)}-{number}" if number > 1 else slug(score) for number in count(1))
-        name = next(each for each in possible if each not in names)
+        name = _free_name(slug(score), names)
         names.add(name)
         yield {"name": name, "type": "recorded-score", "score": score}
 

@@ -23,7 +23,7 @@ class RecordedSample:
     `suite` is the task, `runner` the system as its log names it. `input` is a text or a list of messages with `role`
     and `content`; `expected_output` is a text or a list of texts. `repetition` counts from 1. `report` is what is known
     of the session, with a `RecordedScoreEvent` for each score. `scorers` are the scores that its log sets for every
-    sample, as far as it names them: one that failed has none.
+    sample, as far as it names them: one that failed has none. `task` is the whole name of the task, where that is more.
     """
 
     suite: str
@@ -35,6 +35,7 @@ class RecordedSample:
     expected_output: str | Sequence[str] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     scorers: tuple[str, ...] = ()
+    task: str = ""
 
     @property
     def scores(self) -> tuple[RecordedScoreEvent, ...]:

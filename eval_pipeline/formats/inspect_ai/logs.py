@@ -58,6 +58,7 @@ def _sample(sample: JsonMap, task: str, model: str, scorers: tuple[str, ...]) ->
     target = sample.get("target")
     return RecordedSample(
         suite=task.rpartition("/")[2],
+        task=task,
         runner=model,
         case_id=str(sample.get("id")),
         repetition=count(sample.get("epoch")) or 1,

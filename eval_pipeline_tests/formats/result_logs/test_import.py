@@ -219,6 +219,21 @@ def test_a_case_that_another_log_has_with_other_words_is_left_out(cli_project: C
     assert "two.json: case 'test-1' of both has another input than before" in answer.err
 
 
+def test_tasks_of_one_name_in_several_packages_are_suites_of_their_own(cli_project: CliProject) -> None:
+    (path,) = (RECORDED / "inspect").iterdir()
+    with open_log(path) as (header, samples):
+        document = {**header, "samples": list(samples)}
+    for task in ("a/sums", "b/sums", "a-sums", "b/others"):
+        log = {**document, "eval": {**document["eval"], "task": task}}
+        cli_project.write(f"{task.replace('/', '.')}.json", json.dumps(log))
+
+    cli_project("import", "inspect", str(cli_project.root))
+    cli_project("run", "--quiet")
+
+    suites = cli_project.ask("SELECT suite, count(*) FROM current_verdicts GROUP BY ALL ORDER BY ALL")
+    assert suites == [("a-sums", 6), ("a-sums-2", 6), ("b-sums", 6), ("others", 6)]
+
+
 def test_a_broken_sample_names_its_file_and_place(tmp_path: Path) -> None:
     (path,) = (RECORDED / "inspect").iterdir()
     broken = tmp_path / "broken.eval"
