@@ -39,8 +39,9 @@ class Markdown:
                 failed += [_failed(record)] if len(failed) < MOST_LISTED else []
         yield _piece(f"# {_text(options.name)}\n\n{options.at:%Y-%m-%d %H:%M} UTC\n")
         for suite, rows in groupby(sorted(pairs.values(), key=lambda pair: pair.suite), key=lambda pair: pair.suite):
-            table = markdown_table(_HEAD, [_row(pair) for pair in sorted(rows, key=_best_first)])
-            yield _piece(f"\n## {_text(suite)}\n\n{table}\n")
+            ordered = sorted(rows, key=_best_first)
+            table = markdown_table(_HEAD, [_row(pair) for pair in ordered])
+            yield _piece(f"\n## {_text(suite)}\n\n{table}\n{_cost_remark(ordered)}")
         if failed:
             more = f"\n{others} more are not listed.\n" if others else ""
             yield _piece(f"\n## Not passed\n\n{markdown_table(_LISTED, failed)}\n{more}")
@@ -56,6 +57,15 @@ def _row(pair: PairRates) -> tuple[str, ...]:
     score = amount(pair.mean_score, 3)
     graded = f"{pair.graded}/{pair.planned}"
     return _text(pair.runner), percent(pair.pass_rate), interval(*ends), score, graded, money(pair.cost_usd)
+
+
+def _cost_remark(pairs: Iterable[PairRates]) -> str:
+    """Return for which plans the costs of a table do not stand."""
+    partly = [pair for pair in pairs if pair.cost_usd is not None and pair.without_cost]
+    if not partly:
+        return ""
+    named = ", ".join(f"{pair.without_cost} of {pair.planned} of {_text(pair.runner)}" for pair in partly)
+    return f"\nThe costs are without those of plans whose cost is not known: {named}.\n"
 
 
 def _failed(record: ResultRow) -> tuple[str, ...]:

@@ -68,9 +68,14 @@ class PairRates:
 
     @property
     def cost_usd(self) -> float | None:
-        """What the plans cost; None where that of one is unknown."""
+        """What the plans with a known cost took, as on boards; None without any."""
         known = [cost for cost in self.costs if cost is not None]
-        return fsum(known) if len(known) == len(self.costs) else None
+        return fsum(known) if known else None
+
+    @property
+    def without_cost(self) -> int:
+        """The number of plans without a known cost: of an unpriced answer, or without any (a budget was spent)."""
+        return self.costs.count(None)
 
     def _mean(self, answers: dict[str, list[float]] | dict[str, list[bool]]) -> float | None:
         means, _, _, weights = self._cases(answers)

@@ -173,9 +173,19 @@ def board_remarks(standings: pl.DataFrame) -> list[str]:
         f"{plans}: {names}"
         for plans, names in _grouped([{**row, "broken": _broken(row)} for row in rows], "broken").items()
     ]
+    lines += [
+        f"{again}; rates are of first answers: {names}"
+        for again, names in _grouped([{**row, "again": _again(row)} for row in rows], "again").items()
+    ]
     return lines + [
         f"{names}: {note}; the last complete standing is shown" for note, names in _grouped(rows, "note").items()
     ]
+
+
+def _again(row: dict[str, Any]) -> str | None:
+    """Return how many answers are to plans that were tried again because they did not pass; None without any."""
+    more = (row.get("answers") or 0) - row["graded"]
+    return f"{counted(more, 'further answer')} to what did not pass" if more > 0 else None
 
 
 def _broken(row: dict[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.model import Usage
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
@@ -77,8 +78,18 @@ def test_parquet_without_rows_has_its_columns() -> None:
 def test_markdown_has_rates_with_intervals_beside_what_could_not_be_graded() -> None:
     text = exported("markdown", *rows())[""].decode()
 
-    assert "| solver | 50.0 % | 2.6–97.4 | 0.500 | 2/3 | – |" in text
+    assert "| solver | 50.0 % | 2.6–97.4 | 0.500 | 2/3 | $0.0040 |" in text
     assert "| maths/b | solver | 1 | failed | =1\\+1 &#124; \\*no\\* |" in text
+
+
+def test_markdown_has_the_known_cost_and_says_for_how_many_plans_there_is_none() -> None:
+    paid = a_record(runner="paid", report=a_report(usage=Usage(cost_usd=0.25, cost_source="reported")))
+    refused = a_record(case="b", runner="paid", verdict=a_verdict(Status.ERROR), report=None)
+
+    text = exported("markdown", paid, refused)[""].decode()
+
+    assert "| 1/2 | $0.2500 |" in text
+    assert "The costs are without those of plans whose cost is not known: 1 of 2 of paid." in text
 
 
 def test_markdown_has_a_runner_without_a_rate_last() -> None:

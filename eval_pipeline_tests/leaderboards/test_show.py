@@ -178,3 +178,11 @@ def test_a_board_tells_of_plans_of_cases_that_cannot_be_loaded() -> None:
 
     assert "1 of 20 plans of cases that cannot be loaded (eval-pipeline validate): a, b" in board_remarks(broken)
     assert not any("loaded" in remark for remark in board_remarks(whole))
+
+
+def test_a_board_tells_of_answers_to_plans_that_were_tried_again() -> None:
+    once = board(*many("a", 19), *many("b", 18)).filter(scope="suite")
+    again = once.with_columns(answers=pl.when(pl.col("runner") == "b").then(20).otherwise(pl.col("graded")))
+
+    assert "2 further answers to what did not pass; rates are of first answers: b" in board_remarks(again)
+    assert not any("further" in remark for remark in board_remarks(once))
