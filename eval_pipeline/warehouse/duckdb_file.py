@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from filelock import FileLock
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.warehouse.attached import attached
-from eval_pipeline.warehouse.engines import IN_UTC, Config, connected, open_engine, sql_text
+from eval_pipeline.warehouse.engines import IN_UTC, SMALL_BYTES, THREADS, Config, connected, open_engine, sql_text
 from eval_pipeline.warehouse.kept_open import KeptFile
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
@@ -40,7 +40,7 @@ from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.table_writer import TableWriter, committed
-from eval_pipeline.warehouse.tables import BY_NAME
+from eval_pipeline.warehouse.tables import BY_NAME, Table
 from eval_pipeline.warehouse.waiting import held
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _LOCK = "warehouse.lock"
-THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 LOCK_SILENT_S = 1.0
 """How long another process may write before a wait for it is reported: most waits are over by then."""
@@ -91,10 +90,15 @@ class DuckDBWarehouse(TableWriter):
     def _config(self) -> Config:
         return {
             "memory_limit": f"{self.memory_mb}MB",
-            "threads": THREADS,
+            "threads": THREADS if self._is_large() else 1,
             "storage_compatibility_version": STORAGE_VERSION,
             "preserve_insertion_order": False,
         }
+
+    def _is_large(self) -> bool:
+        with suppress(FileNotFoundError):
+            return self.path.stat().st_size > SMALL_BYTES
+        return False
 
     def exists(self) -> bool:
         return self.path.exists() or self.results.exists()
@@ -161,6 +165,9 @@ class DuckDBWarehouse(TableWriter):
     def _is_inside(self) -> bool:
         with self._turn:
             return self._connection is not None
+
+    def _is_empty(self, connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+        return not connection.execute(f'SELECT 1 FROM "{table.name}" LIMIT 1').fetchall()
 
     def compact(self, keep_days: int = 0) -> None:
         """Copy all rows into a new file that replaces the old one: DuckDB leaves deleted rows in free blocks."""

@@ -20,7 +20,7 @@ import duckdb
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.warehouse.attached import AttachedConnection
 from eval_pipeline.warehouse.catalog import Catalog
-from eval_pipeline.warehouse.engines import Config, sql_text
+from eval_pipeline.warehouse.engines import THREADS, Config, sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
 from eval_pipeline.warehouse.lake_engine import LAKE, Engine, check_files, lake_engine, temporary
 from eval_pipeline.warehouse.lake_readers import LakeReader
@@ -36,7 +36,6 @@ from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.table_writer import TableWriter, committed
 
 _LOG = logging.getLogger(__name__)
-THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 _HAS_TABLES = "SELECT to_regclass('ducklake_table') IS NOT NULL"
 _HAS_SCHEMA = "SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE table_name = 'schema_migrations')"

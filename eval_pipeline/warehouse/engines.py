@@ -17,6 +17,10 @@ Config = Mapping[str, str | bool | int | float | list[str]]
 _NAME = "warehouse"
 _DIFFERS = ("memory_limit", "threads")
 """Settings that are not the same in every warehouse and transaction."""
+THREADS = 2
+"""How many threads answer a query over many rows."""
+SMALL_BYTES = 16 * 2**20
+"""Up to which size one thread reads or stores rows: to share so few takes more CPU than it saves time."""
 _IDLE: list[duckdb.DuckDBPyConnection] = []
 IN_UTC = "SET GLOBAL TimeZone = 'UTC'; SET SESSION TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC. Without GLOBAL a further cursor has the

@@ -20,7 +20,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
-from eval_pipeline.warehouse.engines import sql_text
+from eval_pipeline.warehouse.engines import SMALL_BYTES, THREADS, sql_text
 from eval_pipeline.warehouse.long_lines import LONG_LINE_BYTES, cut_torn_line, longest_line
 from eval_pipeline.warehouse.scraps import scratch_path
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -57,6 +57,10 @@ class TableWriter:
         """Return whether this thread is inside a transaction, which an error has ended."""
         raise NotImplementedError
 
+    def _is_empty(self, connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+        """Return whether a table is known to have no rows, so that none are replaced; only where it costs little."""
+        return False
+
     @private_files()
     def ingest(self, *journals: Mapping[str, Path]) -> None:
         """Store journals (JSON lines, by table) in one transaction; rows replace stored rows of the same key.
@@ -89,6 +93,8 @@ class TableWriter:
 
         def store(connection: duckdb.DuckDBPyConnection) -> None:
             beside_new = False
+            if sum(path.stat().st_size for path in journals.values()) > SMALL_BYTES:
+                connection.execute(f"SET threads = {THREADS}")
             for name, path in sorted(journals.items(), key=lambda item: item[0] != _EXECUTIONS):
                 longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:
@@ -96,7 +102,11 @@ class TableWriter:
                 source = _reader(BY_NAME[name], path, longest, exact=exact)
                 if name == _EXECUTIONS:
                     beside_new = longest <= LONG_LINE_BYTES
-                _replace(connection, BY_NAME[name], source, read_twice=longest > LONG_LINE_BYTES, beside_new=beside_new)
+                if self._is_empty(connection, BY_NAME[name]):
+                    _insert(connection, BY_NAME[name], source)
+                else:
+                    read_twice = longest > LONG_LINE_BYTES
+                    _replace(connection, BY_NAME[name], source, read_twice=read_twice, beside_new=beside_new)
 
         self.run(store)
 
@@ -230,6 +240,14 @@ def _replace(
         connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')
     connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM incoming')
     connection.execute("DROP TABLE incoming")
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
+    """Store incoming rows in an empty table: they replace nothing."""
+    columns = ", ".join(f'"{name}"' for name in table.column_names)
+    connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {source}')
+    if table.name == _EXECUTIONS:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE new_executions AS SELECT execution_id FROM {_EXECUTIONS}")
 
 
 _EXECUTIONS = "target_executions"

@@ -7,8 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from eval_pipeline.warehouse.duckdb_file import THREADS, DuckDBWarehouse
-from eval_pipeline.warehouse.engines import opened_file
+from eval_pipeline.warehouse import duckdb_file
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.engines import THREADS, opened_file
 from eval_pipeline_tests.forks import run_python
 
 SETTINGS = "SELECT current_setting('memory_limit'), current_setting('threads'), current_setting('TimeZone')"
@@ -32,14 +33,22 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_changed_setting_and_a_temporary_table_end_with_their_transaction(warehouse: DuckDBWarehouse) -> None:
     with warehouse.transaction() as connection:
         before = connection.execute(SETTINGS).fetchall()
-        connection.execute("SET memory_limit = '500MB'; SET threads = 1; SET TimeZone = 'Asia/Tokyo'")
+        connection.execute("SET memory_limit = '500MB'; SET threads = 3; SET TimeZone = 'Asia/Tokyo'")
         connection.execute("CREATE TEMP TABLE left_over AS SELECT 1")
 
     with warehouse.transaction() as connection:
         assert connection.execute(SETTINGS).fetchall() == before
         with pytest.raises(duckdb.CatalogException):
             connection.execute("FROM left_over")
-    assert before[0][1:] == (THREADS, "UTC")
+    assert before[0][1:] == (1, "UTC")
+
+
+def test_a_large_file_is_read_by_several_threads(warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_file, "SMALL_BYTES", 0)
+    warehouse.write("sweeps", [{"sweep_id": "one"}])
+
+    with warehouse.transaction() as connection:
+        assert connection.execute(SETTINGS).fetchall()[0][1:] == (THREADS, "UTC")
 
 
 def test_a_transaction_in_another_warehouse_sees_its_tables_only(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
