@@ -6,7 +6,7 @@ from typing import Any
 
 from eval_pipeline.leaderboards.comparisons import compare, details
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.warehouse.comparable_sweeps import comparable_sweeps
+from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweeps, sweep_of_name
 from eval_pipeline.warehouse.page_queries import sweep_rows
 from eval_pipeline.warehouse.selections import read_results, runner_names, select
 from eval_pipeline.warehouse.store import Connection
@@ -32,7 +32,8 @@ def comparison_document(
 ) -> dict[str, Any]:
     """Return what `eval-pipeline compare BASELINE CANDIDATE --json` has, with the largest changes of cases.
 
-    A side is a runner, `current`, `baseline`, `sweep:ID` or `board:ID`.
+    A side is a runner, `current`, `baseline`, `sweep:ID`, `board:ID`, or `NAME@latest` or `NAME@previous` of a sweep in
+    the project file.
     """
     first, second = (_results(connection, name, cluster_by) for name in (baseline, candidate))
     comparison = compare(first, second)
@@ -41,9 +42,12 @@ def comparison_document(
 
 def _results(connection: Connection, name: str, cluster_by: str | None) -> Results:
     selector, _, runner = name.partition("@")
+    sweep, _, place = name.rpartition("@")
     if selector.partition(":")[0] in _SETS:
         chosen = "standing" if selector == "current" else selector
         selection = select(connection, chosen, runners=[runner] if runner else [])
+    elif sweep and place in PLACES:
+        selection = select(connection, f"sweep:{sweep_of_name(connection, sweep, place)}")
     else:
         selection = select(connection, "standing", runners=[name])
     return read_results(connection, selection, name, cluster_by)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eval_pipeline.errors import InputError, did_you_mean
-from eval_pipeline.suites.case_list import evaluators_of
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.case_list import evaluators_of, traits_of
 from eval_pipeline.suites.names import default_name
 from eval_pipeline.sweeps.named_sweeps import file_of, named_sweep, runners_in, with_named
 from eval_pipeline.sweeps.options import LaunchOptions
@@ -40,19 +41,25 @@ def unlimited_sweeps(session: ProjectSession, pairs: Sequence[Pair]) -> Iterator
 
 
 def unknown_anchor_names(session: ProjectSession, name: str) -> Iterator[str]:
-    """Yield a warning for each case and evaluator that `anchors` of a sweep names and none of its suites has; all
-    suites of the project are loaded in the session."""
+    """Yield a warning for each case and evaluator that `anchors` of a sweep names and none of its suites has, and where
+    nothing of these asks a grader; all suites of the project are loaded in the session."""
     sweep, root = named_sweep(session.project, name), session.project.root
     anchors = sweep.anchors
-    if anchors is None or not (anchors.cases or anchors.evaluators):
+    if anchors is None:
+        return
+    covered = [ready.suite for ready in session.suites.values() if sweep.covers_suite(ready.suite, root)]
+    types = {each for suite in covered for each in traits_of(suite.cases).evaluator_types}
+    if types and not any(hasattr(EVALUATORS.find(each), "grade") for each in types):
+        problem = "no suite of the sweep has an evaluator that asks a grader; nothing is graded again"
+        yield f"sweeps.{name}.anchors: {problem}"
+    if not (anchors.cases or anchors.evaluators):
         return
     cases: set[str] = set()
     evaluators: set[str] = set()
-    for ready in session.suites.values():
-        if sweep.covers_suite(ready.suite, root):
-            for case_id, specs in evaluators_of(ready.suite.cases):
-                cases.add(case_id)
-                evaluators.update(spec.name for spec in specs)
+    for suite in covered:
+        for case_id, specs in evaluators_of(suite.cases):
+            cases.add(case_id)
+            evaluators.update(spec.name for spec in specs)
     place = f"sweeps.{name}.anchors"
     for kind, names, known in (("case", anchors.cases, cases), ("evaluator", anchors.evaluators, evaluators)):
         for unknown in (each for each in names if each not in known):

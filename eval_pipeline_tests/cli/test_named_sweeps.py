@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from eval_pipeline.pages.sweeps import comparison_document
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep_ends import gate_of_run
@@ -40,6 +41,9 @@ def test_a_night_is_compared_with_the_night_before_and_not_with_what_was_run_bet
 
     assert answer.document["summary"]["paired"] == 3
     assert [suite["suite"] for suite in answer.document["suites"]] == ["greetings"]
+    with DuckDBWarehouse(project.root / "data").published() as connection:
+        on_page = comparison_document(connection, "nightly@previous", "nightly@latest")
+    assert json.loads(json.dumps(on_page["summary"])) == answer.document["summary"]
 
 
 def test_the_trend_of_a_sweep_is_over_its_nights_only(project: CliProject) -> None:
