@@ -81,7 +81,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
     waits = [retry_after_s(headers, lambda: datetime.now(UTC)), _retry_delay_s(error)]
     return ModelError(
         failure,
-        f"HTTP {status}: {_message(error)[:_ERROR_TEXT] or body or _redirection(headers) or reason}",
+        f"HTTP {status}: {_message(error)[:_ERROR_TEXT] or _redirection(headers) or body or reason}",
         retryable=_retry_header(headers, retryable),
         status=status,
         retry_after_s=next((wait for wait in waits if wait is not None), None),
