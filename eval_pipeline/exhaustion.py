@@ -26,7 +26,10 @@ _MEMORY_TEXTS = (
 """What DuckDB, the loader of libraries, and Python report."""
 _KEPT = "what was stored before is kept: "
 CURE = f"{_KEPT}free the disk (or raise the limit of file sizes) and start again"
-MEMORY_CURE = f"{_KEPT}raise the limit (`ulimit -v`, or of the container) or lower the concurrency, and start again"
+MEMORY_CURE = (
+    f"{_KEPT}raise the limit (`ulimit -v`, of the container, or `warehouse_memory_mb`) or lower the concurrency, "
+    "and start again"
+)
 
 
 def exhaustion(error: BaseException) -> str | None:

@@ -68,7 +68,7 @@ class ProjectFile(BaseModel):
     )
     warehouse_memory_mb: int = Field(
         default=DEFAULT_MEMORY_MB,
-        ge=64,
+        ge=96,
         description="The most memory, in MB, that the database of the warehouse may use in each process: boards and"
         " exports of very many results need more",
     )

@@ -79,7 +79,7 @@ def test_the_project_file_limits_the_memory_of_the_database(tmp_path: Path, fiel
 def test_less_memory_than_the_database_needs_is_an_error_of_the_project_file(tmp_path: Path) -> None:
     (tmp_path / "eval-pipeline.yaml").write_text("warehouse_memory_mb: 8\n", encoding="utf-8")
 
-    with pytest.raises(InputError, match=r"eval-pipeline.yaml:1: warehouse_memory_mb: expected .* 64, got 8"):
+    with pytest.raises(InputError, match=r"eval-pipeline.yaml:1: warehouse_memory_mb: expected .* 96, got 8"):
         load_project(tmp_path)
 
 
