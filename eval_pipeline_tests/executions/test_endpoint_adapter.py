@@ -122,7 +122,11 @@ MALFORMED = "malformed-reply"
         (json_reply({"detail": "who are you?"}, 401), "authentication", "HTTP 401: who are you?"),
         (json_reply({}, 429), "rate-limited", "HTTP 429"),
         (Reply(status=500, body=b"boom"), "server-error", "HTTP 500: boom"),
-        (Reply(status=302, body=b"<html>Moved", headers={"location": "http://elsewhere/"}), MALFORMED, "redirects to http://elsewhere/"),
+        (
+            Reply(status=302, body=b"<html>Moved", headers={"location": "http://elsewhere/"}),
+            MALFORMED,
+            "redirects to http://elsewhere/",
+        ),
         (Reply(body=b"[" * 2_000_000), "output-limit", "limit of 1 MB"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
