@@ -328,10 +328,10 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
     """Make comments, views and macros anew. DuckLake keeps no comments of columns of views."""
-    for statement in (*comment_statements(), *view_statements(), *macro_statements()):
+    for statement in (";\n".join(comment_statements()), *view_statements(), *macro_statements()):
         connection.execute(statement)
-    for statement in view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall()):
-        connection.execute(statement)
+    of_views = view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall())
+    connection.execute(";\n".join(of_views))  # a thousand in all: together they take two thirds of the time
 
 
 def schema_version(connection: Connection) -> int:
