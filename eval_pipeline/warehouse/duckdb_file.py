@@ -24,6 +24,7 @@ from filelock import FileLock
 from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.warehouse.attached import attached
+from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.engines import IN_UTC, SMALL_BYTES, THREADS, Config, connected, open_engine, sql_text
 from eval_pipeline.warehouse.kept_open import KeptFile
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
@@ -40,7 +41,7 @@ from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.table_writer import TableWriter, committed
-from eval_pipeline.warehouse.tables import BY_NAME, Table
+from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.waiting import held
 
 if TYPE_CHECKING:
