@@ -30,7 +30,7 @@ from eval_pipeline.warehouse.queries import published_boards
 from eval_pipeline.warehouse.result_measures import read_measured, read_reasons, without_measures
 from eval_pipeline.warehouse.selections import (
     Selection,
-    has_current_results,
+    current_runners,
     read_results,
     runner_names,
     select,
@@ -140,7 +140,7 @@ class ResultSources:
             return self._stored("standing", [runner], runner)
         except UnknownName:
             ids = sweep_ids(self.connection, self.suites, [runner])
-            if not ids or has_current_results(self.connection, runner):
+            if not ids or runner in current_runners(self.connection):
                 raise
             where = f"those of its newest sweep are sweep:{ids[0]}@{runner}"
             raise InputError(

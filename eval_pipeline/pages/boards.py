@@ -22,6 +22,7 @@ from eval_pipeline.warehouse.anchors import drift_rows, flagged
 from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweeps
 from eval_pipeline.warehouse.page_queries import board_differences, board_history, changes, current_failures
 from eval_pipeline.warehouse.queries import published_boards, published_standings
+from eval_pipeline.warehouse.selections import select
 from eval_pipeline.warehouse.store import Connection
 
 BOARDS_OF_TREND = 30
@@ -118,3 +119,10 @@ def changes_of(connection: Connection, before: str, after: str) -> dict[str, Any
     rows = changes(connection, before, after, MOST_CHANGES)
     counts = {row["change"]: row.pop("of_change") for row in rows}
     return {"before": before, "after": after, "counts": counts, "cases": rows}
+
+
+def requested_changes(connection: Connection, before: str, after: str) -> dict[str, Any]:
+    """Return the changes between two sweeps, by their ids, the start of one, `latest` or `previous`. Raises
+    UnknownName."""
+    first, second = (select(connection, f"sweep:{name}").id or name for name in (before, after))
+    return changes_of(connection, first, second)

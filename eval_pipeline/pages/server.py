@@ -22,7 +22,7 @@ from starlette.routing import Route
 from eval_pipeline.errors import EvalPipelineError, InputError, NoResults, UnknownName, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.pages.agreement import agreement_document
-from eval_pipeline.pages.boards import board_document, changes_of
+from eval_pipeline.pages.boards import board_document, requested_changes
 from eval_pipeline.pages.cases import case_document
 from eval_pipeline.pages.grading import MOST_BYTES, store, why_read_only
 from eval_pipeline.pages.live import live_document
@@ -112,7 +112,7 @@ class Documents:
 
 DOCUMENTS: Mapping[str, Callable[[Connection, Query], Any]] = {
     "board": lambda connection, query: board_document(connection, query.get("board")),
-    "changes": lambda connection, query: changes_of(connection, query["a"], query["b"]),
+    "changes": lambda connection, query: requested_changes(connection, query["a"], query["b"]),
     "suite": lambda connection, query: suite_document(connection, query["suite"], query.of),
     "rows": lambda connection, query: rows_document(connection, query["suite"], query.values.get("case", []), query.of),
     "search": lambda connection, query: search_document(connection, query["suite"], query["text"], query.of),

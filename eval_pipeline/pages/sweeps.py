@@ -8,7 +8,7 @@ from eval_pipeline.leaderboards.comparisons import compare, details
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweeps, sweep_of_name
 from eval_pipeline.warehouse.page_queries import sweep_rows
-from eval_pipeline.warehouse.selections import read_results, runner_names, select
+from eval_pipeline.warehouse.selections import current_runners, read_results, select
 from eval_pipeline.warehouse.store import Connection
 
 MOST_SWEEPS = 200
@@ -18,11 +18,11 @@ _SETS = ("current", "baseline", "sweep", "board")
 
 
 def sweeps_document(connection: Connection) -> dict[str, Any]:
-    """Return the newest sweeps with what they did and what they cost, the names of runners, and the ids of finished
+    """Return the newest sweeps with what they did and what they cost, names of current runners, and the ids of finished
     sweeps that can be compared, the newest first."""
     return {
         "sweeps": sweep_rows(connection, MOST_SWEEPS),
-        "runners": runner_names(connection),
+        "runners": current_runners(connection),
         "comparable": comparable_sweeps(connection)[:MOST_SWEEPS],
     }
 

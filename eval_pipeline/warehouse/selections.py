@@ -239,9 +239,9 @@ def runner_names(connection: Connection) -> list[str]:
     return [runner for (runner,) in names]
 
 
-def has_current_results(connection: Connection, runner: str) -> bool:
-    """Return whether a runner has results that boards show: those of one that was removed are of sweeps only."""
-    return any(runner == name for _, name in _pair_names(connection, Selection()))
+def current_runners(connection: Connection) -> list[str]:
+    """Return the runners that boards show: results of one that was removed are of sweeps only."""
+    return sorted({runner for _, runner in _pair_names(connection, Selection())})
 
 
 def _named(kind: str, requested: str, ids: Sequence[str]) -> str:

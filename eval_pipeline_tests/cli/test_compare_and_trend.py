@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.pages.sweeps import sweeps_document
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
 from eval_pipeline_tests.statistics.test_gsm8k import PAIRS, SIDES, SOLVERS
 
@@ -146,6 +148,8 @@ def test_a_runner_that_was_removed_is_found_in_its_sweeps(tmp_path: Path) -> Non
 
     assert answer.code == 2
     assert project("compare", "kept", name).code == 0
+    with DuckDBWarehouse(tmp_path / "data").published() as connection:
+        assert sweeps_document(connection)["runners"] == ["kept"]
 
 
 def test_several_sides_have_ranks_that_differ_where_all_pairs_show_it(tmp_path: Path) -> None:

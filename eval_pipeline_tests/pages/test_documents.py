@@ -116,6 +116,7 @@ def test_a_case_has_plans_scores_and_history(served: Served) -> None:
         ("/api/suite?suite=greeting", 404, "did you mean 'greetings'"),
         ("/api/suite", 400, "the parameter 'suite' is missing"),
         ("/api/compare?a=current&b=sweep:9", 404, "no sweep '9'"),
+        ("/api/changes?a=latest&b=9", 404, "no sweep '9'"),
         ("/api/compare?a=current&b=night@latest", 400, "no latest sweep 'night'"),
         ("/api/suite?suite=greetings&of=anything", 400, "names no results"),
     ],

@@ -110,6 +110,14 @@ def test_keys_walk_through_cases(served: Served, browser: Browser) -> None:
     assert seen.problems == []
 
 
+def test_sides_of_a_comparison_that_are_no_choice_are_shown_as_they_are(served: Served, browser: Browser) -> None:
+    sides = "[...document.querySelectorAll('select')].map(side => side.value)"
+
+    seen = browser.look(f"{served.url}/#compare?a=sweep:previous&b=sweep:latest", See("What became of"), sides)
+
+    assert seen.values == [["sweep:previous", "sweep:latest"]]
+
+
 def test_two_answers_are_compared_word_by_word(served: Served, browser: Browser) -> None:
     marked = (
         "[...document.querySelectorAll('[data-runner=greeter] .diff > *')].map(e => e.tagName + ':' + e.textContent)"

@@ -14,7 +14,7 @@ export async function showCompare(main) {
   fill(main, h("div.title", {}, h("h1", {}, "Compare")), sides(names, sweeps, runners));
   if (!names.a || !names.b) return main.append(h("p.empty", {}, "There are no two sweeps yet; two runners can be compared."));
   const found = await load("compare", names);
-  const isSweeps = [names.a, names.b].every((name) => name.startsWith("sweep:"));
+  const isSweeps = [names.a, names.b].every((name) => name.startsWith("sweep:") && !name.includes("@"));
   const changes = isSweeps && !isEmbedded() ? await load("changes", { a: names.a.slice(6), b: names.b.slice(6) }) : null;
   main.append(verdictOf(found), summaryTable(found), casesTable(found));
   if (changes) main.append(section("What became of each plan", changesPart(changes)));
@@ -26,10 +26,12 @@ function nameOf(id) {
 }
 
 function sides(names, sweeps, runners) {
-  const options = [
+  const known = [
     ...runners.map((name) => [name, name]), ["current", "current results"], ["baseline", "baseline"],
     ...sweeps.map((sweep) => [nameOf(sweep.sweep_id), `sweep of ${moment(sweep.started_at)}${sweep.name ? ` (${sweep.name})` : ""}`]),
   ];
+  const others = Object.values(names).filter((name) => name && !known.some(([value]) => value === name)); // such as nightly@latest
+  const options = [...others.map((name) => [name, name]), ...known];
   const select = (side) => h("label", {}, `${side} `, h("select", { onchange: (event) => go("compare", { ...names, [side]: event.target.value }) },
     options.map(([value, text]) => h("option", { value, selected: value === names[side] }, text))));
   return h("div.toolbar", {}, select("a"), select("b"));
