@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from eval_pipeline.statistics.intervals import wilson_at
@@ -51,7 +52,6 @@ def answers(warehouse: DuckDBWarehouse, query: str) -> list[tuple[Any, ...]]:
     [
         ("first", [("c1", "passed"), ("c2", "passed"), ("c3", "failed")]),
         ("second", [("c1", "passed"), ("c2", "failed"), ("c3", "passed")]),
-        ("none", []),
     ],
 )
 def test_the_verdicts_of_a_sweep_are_those_at_its_end(
@@ -60,6 +60,12 @@ def test_the_verdicts_of_a_sweep_are_those_at_its_end(
     query = f"SELECT case_id, status FROM verdicts_of('20260115-{id_}') ORDER BY case_id"
 
     assert answers(two_sweeps, query) == expected
+    assert answers(two_sweeps, "FROM verdicts_of(NULL)") == []
+
+
+def test_a_sweep_that_does_not_exist_is_an_error(two_sweeps: DuckDBWarehouse) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match="no sweep 20260115-none; the table sweeps has their ids"):
+        answers(two_sweeps, "FROM changes_between('20260115-first', '20260115-none')")
 
 
 @pytest.mark.parametrize("selection", [{"cases": ["c2"]}, {"tags": ["C2", "C9"]}])

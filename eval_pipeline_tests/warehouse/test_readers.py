@@ -29,7 +29,7 @@ import duckdb
 connection = duckdb.connect(sys.argv[1], read_only=True)
 for name in sys.argv[2:]:
     connection.execute(f'SELECT * FROM "{name}"').fetchall()
-connection.execute("SELECT wilson(1, 2) FROM verdicts_of('1'), board_as_of(now()), regressions('1', '2')").fetchall()
+connection.execute("SELECT wilson(1, 2) FROM verdicts_of(NULL), board_as_of(now()), regressions(NULL, NULL)").fetchall()
 print(duckdb.__version__, connection.execute("SELECT count(*), any_value(sweep_id) FROM sweeps").fetchone())
 """
 
