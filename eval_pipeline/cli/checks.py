@@ -280,7 +280,7 @@ class _Suites:
             self._runners = with_aliases(self._runners, suite.settings.runner_aliases)
             self.named |= set(suite.settings.runner_aliases.values())
         requested = self._session.validate_suite(suite).suite.settings.runners or (self._runners or {}).keys()
-        self.named |= {*requested, *traits_of(suite.cases).runners, *traits_of(suite.cases).helpers}
+        self.named |= {*requested, *traits_of(suite.cases).runners}
         broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:

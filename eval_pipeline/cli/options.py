@@ -267,16 +267,13 @@ def _over_named(
     session: ProjectSession, options: Mapping[str, Any], *, narrowed: bool
 ) -> tuple[NamedSweep, dict[str, Any]]:
     """Return the sweep that the options name, and the options, by their keywords, over its own. A selection that is
-    `narrowed`, or another one, is stored without the name. The session knows who grades and simulates by them."""
+    `narrowed`, or another one, is stored without the name."""
     named = named_sweep(session.project, options["sweep"]) if options.get("sweep") else NamedSweep()
     if narrowed or any(options.get(name) for name in NARROWING):
         options = {**options, "sweep": None}
     keywords = {field: keyword for keyword, field in _FIELDS.items()}
     of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
-    options = of_sweep | without_unset(options)
-    helpers = (options.get("simulator"), options.get("grader"))
-    session.helpers = frozenset(helper for helper in helpers if helper is not None)
-    return named, options
+    return named, of_sweep | without_unset(options)
 
 
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:

@@ -71,11 +71,6 @@ def _print_expected(console: Console, selection: Selection, plans: list[SweepPla
     anchors = anchor_line(selection.session, selection.options)
     if anchors is not None:
         print_line(console, anchors)
-    left_out = selection.session.left_out - {pair.runner for pair in selection.pairs}
-    if left_out and not selection.options.any_runner:
-        names = ", ".join(sorted(left_out))
-        line = f"not evaluated, as they only grade or play users: {names} (`runners` or --runner names them)"
-        print_line(console, line, style="dim")
 
 
 def _as_json(plan: SweepPlan) -> dict[str, Any]:

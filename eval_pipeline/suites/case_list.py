@@ -33,8 +33,7 @@ class CaseTraits:
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
     `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived. `sets_incomplete`: a case
     sets what becomes of a session that a limit ended. `lacks_workspace`: a case has no workspace.
-    `has_tools`: a case has canned answers of tools, or settings of a model. `helpers` are the names of runners that
-    cases choose to grade answers, to play users and to review them.
+    `has_tools`: a case has canned answers of tools, or settings of a model.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -48,7 +47,6 @@ class CaseTraits:
     sets_incomplete: bool = False
     lacks_workspace: bool = False
     has_tools: bool = False
-    helpers: frozenset[str] = frozenset()
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -64,23 +62,7 @@ class CaseTraits:
             self.sets_incomplete or any(case.incomplete is not None for case in cases),
             self.lacks_workspace or any(case.workspace is None for case in cases),
             self.has_tools or any(case.mocks or case.model_settings for case in cases),
-            self.helpers.union(*map(_helpers_of, cases)),
         )
-
-
-_GRADERS = ("target", "provider", "graders")
-"""The arguments of evaluators that name runners."""
-
-
-def _helpers_of(case: Case) -> Iterable[str]:
-    user = () if case.user is None else (case.user.simulator, case.user.reviewer)
-    graders = (spec.config[name] for spec in case.evaluators for name in _GRADERS if name in spec.config)
-    named = chain(user, chain.from_iterable(map(_in_list, graders)))
-    return [name for name in named if isinstance(name, str)]
-
-
-def _in_list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _may_end_early(case: Case) -> bool:

@@ -3,7 +3,7 @@ sweeps is in `sweep_store.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from eval_pipeline.stopping import StopRequest
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.names import default_name, shared_names, with_stored_names
-from eval_pipeline.sweeps.helper_runners import evaluated
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
@@ -35,8 +34,7 @@ from eval_pipeline.warehouse.store import Warehouse
 class ProjectSession:
     """A project with what has been loaded of it. `broken` are files that cannot be read as suites, and suites whose
     token baselines cannot be used; `observer` follows its sweeps, `clock` orders what they store, and a request to
-    `stop` ends them. `helpers` are graders and simulators that the user chose, beside those of project and suites;
-    `left_out` are the runners that suites which name none are not for, as they only help."""
+    `stop` ends them."""
 
     project: Project
     suites: dict[str, ValidatedSuite] = field(default_factory=dict)
@@ -44,8 +42,6 @@ class ProjectSession:
     observer: SweepObserver = field(default_factory=SweepObserver)
     clock: OrderClock = field(default_factory=OrderClock)
     stop: StopRequest = field(default_factory=StopRequest)
-    helpers: frozenset[str] = frozenset()
-    left_out: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         project = self.project
@@ -128,23 +124,17 @@ class ProjectSession:
 
     def validate_suite(self, suite: Suite) -> ValidatedSuite:
         """Return the suite with its evaluators checked. One that names no runner gets those of the project's
-        defaults, else the runner `default`, if there is one, else every runner that does not only help others."""
+        defaults, else the runner `default`, if there is one, else every runner."""
         self.registry.add_aliases(suite.path.parent, suite.settings.runner_aliases)
-        chosen = suite.settings.runners or self.project.defaults.runners or self._evaluated(suite)
+        chosen = suite.settings.runners or self.project.defaults.runners
+        if not chosen and "default" in self._runner_names(suite.path.parent):
+            chosen = ("default",)
         return validate_suite(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
 
-    def _evaluated(self, suite: Suite) -> Sequence[str]:
-        known = self._known_runners(suite.path.parent)
-        if "default" in known:
-            return ("default",)
-        chosen = evaluated(suite, known, self.project, self.helpers)
-        self.left_out |= known.keys() - chosen if chosen else set()
-        return chosen
-
-    def _known_runners(self, folder: Path) -> Mapping[str, Runner]:
+    def _runner_names(self, folder: Path) -> Collection[str]:
         with suppress(EvalPipelineError):  # reported where the runners are needed
-            return self.registry.at(folder)
-        return {}
+            return self.registry.at(folder).keys()
+        return ()
 
     def runners_of(self, suite: Suite) -> Mapping[str, Runner]:
         """Return the runners that a suite may name, by name. Raises InputErrors."""
@@ -263,7 +253,7 @@ class ProjectSession:
             return True
         except EvalPipelineError:  # a file that cannot be read may be the one
             return False
-        known = self._known_runners(ready.suite.path.parent)
+        known = self._runner_names(ready.suite.path.parent)
         return name.runner not in known and name.runner not in ready.suite.settings.runners
 
     def usable_pairs(self, names: Sequence[PairKey]) -> tuple[list[Pair], dict[PairKey, str]]:
