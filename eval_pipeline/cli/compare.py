@@ -253,7 +253,7 @@ def _advised(code: int, candidates: Sequence[Candidate], advisory: bool) -> int:
 
 def _unmoved(pairs: Sequence[Comparison]) -> dict[str, int]:
     """Return how many cases the candidates have whose scores are the same as those of their baselines."""
-    same = (pair for pair in pairs if (pair.paired["score_baseline"] == pair.paired["score_candidate"]).all())
+    same = (pair for pair in pairs if pair.paired["score_baseline"].eq_missing(pair.paired["score_candidate"]).all())
     return {pair.candidate: pair.summary.paired for pair in same}
 
 

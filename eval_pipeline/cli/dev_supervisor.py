@@ -44,6 +44,7 @@ def supervise(command: Sequence[str]) -> int:
         environment = {**os.environ, **owner_variables(), QUEUE_VARIABLE: queue.name}
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         while process.poll() is None and not received:
+            os.utime(queue.fileno())  # else the system may remove an old file of its temporary folder
             time.sleep(_LOOK_EVERY_S)
         if received:
             _say("ending the runs under way, then the UI; queued runs stay queued (once more: at once)")

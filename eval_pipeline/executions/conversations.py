@@ -369,8 +369,10 @@ def _ends(raw: RawExecution) -> bool:
 
 
 def _failed(failure: TargetFailure, said: Speech, talk: Talk, elapsed_ms: float) -> TargetFailure:
-    """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn: it was called, so
-    it counts, and a simulator's line is paid for, answered or not."""
+    """Return the failure of a turn, its `raw` the whole conversation with what there is of the failed turn.
+
+    Its target was called, so the turn counts; a simulator's line is paid for, answered or not.
+    """
     turn = Exchange(
         messages=said.messages, raw=_brought(failure, talk), elapsed_ms=elapsed_ms, failed=True, speech=said.made_by
     )

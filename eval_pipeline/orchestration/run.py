@@ -83,7 +83,7 @@ def _publish(session: ProjectSession) -> str | None:
     try:
         session.warehouse.publish()
     except Exception as error:  # noqa: BLE001 — what was carried out is shown all the same
-        return exhaustion(error) or str(error).strip()
+        return exhaustion(error) or str(error).strip() or type(error).__name__
     return None
 
 

@@ -74,7 +74,7 @@ class _ReadTurn:
 class ConversationNormalizer:
     """One report of all turns: messages and events in order, usage added up, and where each turn begins."""
 
-    version = "7"
+    version = "8"
 
     def normalize(self, material: RawSession) -> SessionReport:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
