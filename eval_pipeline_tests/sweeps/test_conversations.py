@@ -77,7 +77,7 @@ def test_one_report_shows_the_whole_conversation(folder: ProjectFolder) -> None:
         ("one",), ("answer 2",), ("two",), ("answer 4",),
     ]  # fmt: skip
     assert folder.ask("SELECT final_output, cost_usd, normalizer FROM session_reports") == [
-        ("answer 4", 1.0, "conversation/7")
+        ("answer 4", 1.0, "conversation/8")
     ]
 
 
