@@ -22,8 +22,8 @@ def folder(tmp_path: Path) -> ProjectFolder:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
-    """The UI of a project; a process starts one for all its tests."""
+    """The UI of a project, for all tests of it; its daemons take a third of a core as long as it runs."""
     with served_ui(tmp_path_factory.mktemp("ui") / "project") as served:
         yield served

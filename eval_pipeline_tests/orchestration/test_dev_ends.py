@@ -40,17 +40,20 @@ def begin_the_queued_run(first):
     with begin_shared(os.environ[QUEUE_VARIABLE]) as is_open:
         print("a queued run begins" if is_open else "the queued run stays", flush=True)
 
-def run():
+def run(begun):
     try:
+        begun.set()
         time.sleep(60)
     except KeyboardInterrupt:
         print("the run ends in order", flush=True)
 
 if __name__ == "__main__":
-    started = multiprocessing.get_context("spawn").Process(target=run)
+    context = multiprocessing.get_context("spawn")
+    begun = context.Event()
+    started = context.Process(target=run, args=[begun])
     started.start()
     threading.Thread(target=begin_the_queued_run, args=[started], daemon=True).start()
-    time.sleep(1.0)
+    begun.wait(60)
     print("up", flush=True)
     try:
         time.sleep(60)

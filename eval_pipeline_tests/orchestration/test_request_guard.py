@@ -75,7 +75,7 @@ def named(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(ui: Ui) -> Served:
     return Served(ui.url, int(ui.url.rpartition(":")[2]))
 
