@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dagster._core.scheduler.instigation import InstigatorTick
 from dagster_graphql.implementation.loader import RepositoryScopedBatchLoader
 
 
@@ -25,9 +26,9 @@ def show_earlier_ticks() -> None:
 def _by_selector(ticks: Any, listed: str) -> Any:
     """A method of Dagster's loader with the present id of what the selector names in place of a stored one."""
 
-    def ticks_by_selector(loader: Any, origin_id: str, selector_id: str, limit: int) -> Sequence[Any]:
+    def ticks_by_selector(loader: Any, origin_id: str, selector_id: str, limit: int) -> Sequence[InstigatorTick]:
         present = {each.selector_id: each.get_remote_origin_id() for each in getattr(loader._repository, listed)()}
-        found: Sequence[Any] = ticks(loader, present.get(selector_id, origin_id), selector_id, limit)
+        found: Sequence[InstigatorTick] = ticks(loader, present.get(selector_id, origin_id), selector_id, limit)
         return found
 
     return ticks_by_selector
