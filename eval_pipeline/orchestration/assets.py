@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from eval_pipeline.leaderboards.show import drift_line
 from eval_pipeline.orchestration.asset_keys import AssetKeys, keys_of
+from eval_pipeline.orchestration.boards import compute_boards
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.chunks import chunked_assets
 from eval_pipeline.orchestration.config import SweepConfig, form_of
 from eval_pipeline.orchestration.event_batches import light_events_of, newest_storage_id
-from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
+from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import (
     pair_partitions,
     run_partitions,
@@ -25,11 +25,10 @@ from eval_pipeline.orchestration.partitions import (
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sweep_step import carry_out, end_named, or_fail, work_of
-from eval_pipeline.orchestration.versions import CODE_VERSION, EVALUATORS, INPUTS, UPSTREAM, report_inputs
+from eval_pipeline.orchestration.versions import CODE_VERSION, EVALUATORS, INPUTS, LEADERBOARDS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.options import EVALUATE, LaunchOptions
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.seen_plans import store_seen_plans
-from eval_pipeline.warehouse.anchors import drift_rows, flagged
 
 GROUP = "evaluation"
 GATE_TAG = "eval_pipeline/gate"
@@ -163,8 +162,8 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     assets = keys_of(session.project)
 
     @dg.asset(
-        key=assets.key("leaderboards"),
-        deps=[assets.key(EVALUATE), assets.key(EVALUATORS)],
+        key=assets.key(LEADERBOARDS),
+        deps=[assets.key(name) for name in UPSTREAM[LEADERBOARDS]],
         group_name=GROUP,
         kinds={"duckdb", "polars"},
         code_version=CODE_VERSION,
@@ -173,9 +172,8 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     )
     def leaderboards(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         tag_process(context)
-        standings = session.store.update_leaderboards()
-        drift = [drift_line(row) for row in flagged(session.warehouse.read(drift_rows))]
+        metadata = compute_boards(session)
         session.warehouse.publish()
-        return dg.MaterializeResult(metadata=board_metadata(standings, drift))
+        return dg.MaterializeResult(metadata=metadata)
 
     return leaderboards

@@ -36,7 +36,6 @@ def session_of(project: ProjectSession | Path | str) -> ProjectSession:
 
 def build_definitions(
     project: ProjectSession | Path | str,
-    pairs: Sequence[PairKey] | None = None,
     *,
     group: str | None = None,
     key_prefix: str | Sequence[str] | None = None,
@@ -46,8 +45,6 @@ def build_definitions(
     Args:
         project: the project's folder or an open session; a code location of yours merges the result with its own
             (`dg.Definitions.merge`).
-        pairs: fixes the partitions to exactly these suites × runners. Without it they are dynamic: the sensor keeps
-            them at what the suites request.
         group: the group of the assets in the UI; default: that of Dagster.
         key_prefix: what the keys of the assets begin with (`team/evals`, or the parts of it); default: that of the
             project file, which runs of the command line have as well.
@@ -57,24 +54,31 @@ def build_definitions(
     """
     session = _with_prefix(session_of(project), key_prefix)
     keys = keys_of(session.project)
-    jobs = make_jobs(keys, executor_of(session.project.dagster) if pairs is None else dg.in_process_executor)
-    partitions = pair_partitions if pairs is None else exactly(pairs)
+    jobs = make_jobs(keys, executor_of(session.project.dagster))
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec] = [
         suites_asset(session),
-        *input_assets(session, partitions),
-        pair_assets(session, partitions),
+        *input_assets(session, pair_partitions),
+        pair_assets(session, pair_partitions),
         leaderboards_asset(session),
     ]
-    if pairs is None:  # what the command line runs is shown with the details of the code location
-        assets = dg.map_asset_specs(details_of(session.project), assets)
     compact_jobs, compact_schedules = compaction_of(session)
     definitions = dg.Definitions(
-        assets=assets,
-        jobs=[*jobs.values(), *compact_jobs, *([plan_job(session)] if pairs is None else [])],
+        assets=dg.map_asset_specs(details_of(session.project), assets),
+        jobs=[*jobs.values(), *compact_jobs, plan_job(session)],
         schedules=[*schedules_of(session, jobs["sweep"]), *compact_schedules],
         sensors=[discover_suites(session), automation(keys), free_scores(keys), dead_runs()],
     )
     return definitions if group is None else in_group(definitions, group)
+
+
+def sweep_definitions(session: ProjectSession, pairs: Sequence[PairKey]) -> dg.Definitions:
+    """Build what the command line runs: the assets of exactly these pairs, and the job `sweep`. The UI shows its runs
+    with the details of the code location."""
+    partitions = exactly(pairs)
+    sweep = make_jobs(keys_of(session.project), dg.in_process_executor)["sweep"]
+    return dg.Definitions(
+        assets=[*input_assets(session, partitions), pair_assets(session, partitions)], jobs=[sweep]
+    )
 
 
 def _with_prefix(session: ProjectSession, key_prefix: str | Sequence[str] | None) -> ProjectSession:

@@ -1,13 +1,14 @@
 """A sweep of the command line, carried out as Dagster runs in this process, so that the UI shows it afterwards.
 
-One run covers all suites × runners of the sweep; a second one computes the leaderboards when anything changed. What
+One run covers all suites × runners of the sweep. The leaderboards are computed after it when anything changed, and what
 both stored is published once, after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -15,11 +16,13 @@ import polars as pl
 
 from eval_pipeline.exhaustion import exhaustion, exhaustion_message
 from eval_pipeline.orchestration.asset_keys import keys_of
-from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.boards import report_boards
+from eval_pipeline.orchestration.build import sweep_definitions
 from eval_pipeline.orchestration.event_batches import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, known_suites, partition_key, range_tags
+from eval_pipeline.orchestration.versions import LEADERBOARDS
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
@@ -58,7 +61,7 @@ def run_sweep(
     """
     sweep_run = SweepRun()
     session.observer = observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
-    definitions = build_definitions(session, pairs)
+    definitions = sweep_definitions(session, pairs)
     keys = [partition_key(pair) for pair in pairs]
     with kept_open(session.warehouse), open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
@@ -69,30 +72,31 @@ def run_sweep(
                 sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
                 sweep_run.problem = INTERRUPTED if session.stop.requested and not sweep.success else _problem(sweep)
                 if _is_to_rank(session, sweep_run.outcomes, instance):
-                    ranked = _execute(definitions, "rank", instance, None, {})
-                    sweep_run.problem = sweep_run.problem or _problem(ranked)
+                    unranked = _why_not(partial(report_boards, session, instance, sweep.dagster_run))
+                    sweep_run.problem = sweep_run.problem or unranked
                 sweep_run.standings = newest_standings(session.warehouse)
         finally:
-            unpublished = _publish(session)
+            unpublished = _why_not(session.warehouse.publish)
         sweep_run.problem = sweep_run.problem or unpublished
     return sweep_run
 
 
-def _publish(session: ProjectSession) -> str | None:
-    """Publish what a sweep stored; return why that was not possible."""
+def _why_not(verb: Callable[[], object]) -> str | None:
+    """Do something with what a sweep stored; return why that was not possible."""
     try:
-        session.warehouse.publish()
+        verb()
     except Exception as error:  # noqa: BLE001 — what was carried out is shown all the same
         return exhaustion(error) or str(error).strip() or type(error).__name__
     return None
 
 
 def _is_to_rank(session: ProjectSession, outcomes: Sequence[PairOutcome], instance: dg.DagsterInstance) -> bool:
-    """Return whether boards are to be computed: something changed, or they are not reported under their key yet."""
+    """Return whether boards are to be computed: something changed, or none are reported under their key, as before the
+    first sweep and after the run that reported them was deleted."""
     if any(outcome.counts.changed for outcome in outcomes) or needs_ranking(session.warehouse):
         return True
     finished = any(outcome.error is None for outcome in outcomes)
-    return finished and not instance.has_asset_key(keys_of(session.project).key("leaderboards"))
+    return finished and instance.get_latest_materialization_event(keys_of(session.project).key(LEADERBOARDS)) is None
 
 
 def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:

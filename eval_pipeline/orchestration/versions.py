@@ -25,6 +25,7 @@ from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
 
 PLANS, EVALUATORS = INPUTS = ("plans", "evaluators")
+LEADERBOARDS = "leaderboards"
 UPSTREAM: dict[str, tuple[str, ...]] = {
     PLANS: ("suites",),
     EVALUATORS: ("suites",),
@@ -32,10 +33,12 @@ UPSTREAM: dict[str, tuple[str, ...]] = {
     "session_reports": ("target_executions",),
     "evaluator_scores": ("session_reports", EVALUATORS),
     "failure_classes": ("evaluator_scores",),
+    LEADERBOARDS: ("evaluator_scores", EVALUATORS),
 }
 _HAS_DOWNSTREAM = frozenset(upstream for assets in UPSTREAM.values() for upstream in assets)
 CODE_VERSION = "1"
 _VERSION = "dagster/data_version"
+_INPUT_VERSION, _INPUT_EVENT = "dagster/input_data_version", "dagster/input_event_pointer"
 _CURSOR = "eval_pipeline/inputs/"
 _PAIRS_AT_ONCE = 250
 """Pairs whose events are stored in one transaction, for which others wait."""
@@ -93,9 +96,22 @@ class NewestEvents:
             version, storage_id = self.version(upstream, key), self.storage_id(upstream, key)
             if version is not None:
                 named = self._assets.key(upstream).to_user_string()
-                tags[f"dagster/input_data_version/{named}"] = version
-                tags[f"dagster/input_event_pointer/{named}"] = str(storage_id)
+                tags[f"{_INPUT_VERSION}/{named}"] = version
+                tags[f"{_INPUT_EVENT}/{named}"] = str(storage_id)
         return tags
+
+
+def newest_tags(instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey]) -> dict[str, str]:
+    """Return the tags that name the newest materialization of each asset, whatever its partition, as what something
+    was made from. Dagster compares later ones of each partition with them."""
+    tags: dict[str, str] = {}
+    for record in instance.get_asset_records(assets):
+        newest = record.asset_entry.last_materialization_record
+        if newest is not None:
+            named = record.asset_entry.asset_key.to_user_string()
+            tags[f"{_INPUT_VERSION}/{named}"] = (newest.event_log_entry.tags or {}).get(_VERSION, "")
+            tags[f"{_INPUT_EVENT}/{named}"] = str(newest.storage_id)
+    return tags
 
 
 def _event_type(asset: str) -> dg.DagsterEventType:

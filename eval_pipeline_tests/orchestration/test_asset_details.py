@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.build import build_definitions, sweep_definitions
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -65,6 +65,7 @@ def test_an_owner_that_dagster_would_refuse_is_an_error_of_its_line(folder: Proj
 
 
 def test_a_sweep_of_the_command_line_does_not_build_details(folder: ProjectFolder) -> None:
-    definitions = build_definitions(folder.root, [PairKey("sums", "echo")])
+    definitions = sweep_definitions(folder.session(), [PairKey("sums", "echo")])
 
-    assert "dagster/column_schema" not in definitions.resolve_asset_graph().get(dg.AssetKey("suites")).metadata
+    scores = definitions.resolve_asset_graph().get(dg.AssetKey("evaluator_scores"))
+    assert "dagster/column_schema" not in scores.metadata

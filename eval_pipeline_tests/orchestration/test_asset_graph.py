@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.orchestration import definitions
-from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.build import build_definitions, sweep_definitions
 from eval_pipeline.orchestration.partitions import pair_partitions
 from eval_pipeline.orchestration.versions import INPUTS
 from eval_pipeline.warehouse.journal import PairKey
@@ -256,7 +256,7 @@ def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_
 ) -> None:
     pairs = [PairKey("sums", "echo"), PairKey("b", "parrot")]
 
-    graph = build_definitions(folder.session(), pairs).resolve_asset_graph()
+    graph = sweep_definitions(folder.session(), pairs).resolve_asset_graph()
 
     partitioning = graph.get(dg.AssetKey("evaluator_scores")).partitions_def
     assert partitioning is not None
