@@ -76,9 +76,7 @@ def sweep_definitions(session: ProjectSession, pairs: Sequence[PairKey]) -> dg.D
     with the details of the code location."""
     partitions = exactly(pairs)
     sweep = make_jobs(keys_of(session.project), dg.in_process_executor)["sweep"]
-    return dg.Definitions(
-        assets=[*input_assets(session, partitions), pair_assets(session, partitions)], jobs=[sweep]
-    )
+    return dg.Definitions(assets=[*input_assets(session, partitions), pair_assets(session, partitions)], jobs=[sweep])
 
 
 def _with_prefix(session: ProjectSession, key_prefix: str | Sequence[str] | None) -> ProjectSession:

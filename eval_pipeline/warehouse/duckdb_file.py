@@ -25,7 +25,16 @@ from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.warehouse.attached import attached
 from eval_pipeline.warehouse.columns import Table
-from eval_pipeline.warehouse.engines import IN_UTC, SMALL_BYTES, THREADS, Config, connected, open_engine, sql_text
+from eval_pipeline.warehouse.engines import (
+    FOR_FEW_ROWS,
+    FOR_MANY_ROWS,
+    IN_UTC,
+    SMALL_BYTES,
+    Config,
+    connected,
+    open_engine,
+    sql_text,
+)
 from eval_pipeline.warehouse.kept_open import KeptFile
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
@@ -91,7 +100,7 @@ class DuckDBWarehouse(TableWriter):
     def _config(self) -> Config:
         return {
             "memory_limit": f"{self.memory_mb}MB",
-            "threads": THREADS if self._is_large() else 1,
+            **(FOR_MANY_ROWS if self._is_large() else FOR_FEW_ROWS),
             "storage_compatibility_version": STORAGE_VERSION,
             "preserve_insertion_order": False,
         }
@@ -150,7 +159,6 @@ class DuckDBWarehouse(TableWriter):
                 return
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._file.engine() as engine, connected(engine, self._config) as connection:
-                connection.execute(IN_UTC)
                 self._connection = connection
                 try:
                     self._check(connection)

@@ -15,12 +15,16 @@ from eval_pipeline.warehouse.absent_pandas import remember_absent_pandas
 Config = Mapping[str, str | bool | int | float | list[str]]
 """The settings of an engine, by their names in DuckDB."""
 _NAME = "warehouse"
-_DIFFERS = ("memory_limit", "threads")
+_DIFFERS = ("memory_limit", "threads", "force_compression")
 """Settings that are not the same in every warehouse and transaction."""
 THREADS = 2
 """How many threads answer a query over many rows."""
 SMALL_BYTES = 16 * 2**20
-"""Up to which size one thread reads or stores rows: to share so few takes more CPU than it saves time."""
+"""Up to which size one thread reads or stores rows, and columns are not compressed: to share so few takes more CPU than
+it saves time, and so does the search for the best compression of each column."""
+FOR_FEW_ROWS: Config = {"threads": 1, "force_compression": "uncompressed"}
+FOR_MANY_ROWS: Config = {"threads": THREADS, "force_compression": "auto"}
+"""What was stored before is compressed when it is written again, together with the next rows."""
 _IDLE: list[duckdb.DuckDBPyConnection] = []
 IN_UTC = "SET GLOBAL TimeZone = 'UTC'; SET SESSION TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC. Without GLOBAL a further cursor has the
@@ -48,8 +52,8 @@ def open_engine(path: Path, config: Config, *, read_only: bool = False) -> Itera
     """
     engine = _engine({**config, TEMPORARY: f"{path}.tmp"})
     try:
-        _set(engine, config)
-        engine.execute(f"ATTACH {sql_text(str(path))} AS {_NAME}{' (READ_ONLY)' if read_only else ''}")
+        how = " (READ_ONLY)" if read_only else ""
+        engine.execute(f"{assignments(config)}; ATTACH {sql_text(str(path))} AS {_NAME}{how}")
         yield engine
     except BaseException:
         engine.close()
@@ -62,16 +66,15 @@ def connected(engine: duckdb.DuckDBPyConnection, config: Config) -> Iterator[duc
     """Yield a connection to the file of an engine; what it sets and its temporary tables end with it."""
     connection = engine.cursor()
     try:
-        _set(connection, config)
-        connection.execute(f"USE {_NAME}")
+        connection.execute(f"{assignments(config)}; USE {_NAME}")
         yield connection
     finally:
         connection.close()
 
 
-def _set(connection: duckdb.DuckDBPyConnection, config: Config) -> None:
-    for name in _DIFFERS:
-        connection.execute(f"SET {name} = '{config[name]}'")
+def assignments(config: Config) -> str:
+    """Return the statements that set what is not the same in every warehouse and transaction."""
+    return "; ".join(f"SET {name} = '{config[name]}'" for name in _DIFFERS if name in config)
 
 
 def _engine(config: Config) -> duckdb.DuckDBPyConnection:
@@ -79,12 +82,18 @@ def _engine(config: Config) -> duckdb.DuckDBPyConnection:
     try:
         engine = _IDLE.pop()
     except IndexError:
-        return duckdb.connect(config={**config})
+        return _new_engine(config)
     try:
         engine.execute(f"SET {TEMPORARY} = {sql_text(str(config[TEMPORARY]))}")
     except duckdb.Error:  # DuckDB keeps the folder that it has written to
         engine.close()
-        return duckdb.connect(config={**config})
+        return _new_engine(config)
+    return engine
+
+
+def _new_engine(config: Config) -> duckdb.DuckDBPyConnection:
+    engine = duckdb.connect(config={**config})
+    engine.execute(IN_UTC)
     return engine
 
 

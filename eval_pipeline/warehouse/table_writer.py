@@ -20,7 +20,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
-from eval_pipeline.warehouse.engines import SMALL_BYTES, THREADS, sql_text
+from eval_pipeline.warehouse.engines import FOR_MANY_ROWS, SMALL_BYTES, assignments, sql_text
 from eval_pipeline.warehouse.long_lines import LONG_LINE_BYTES, cut_torn_line, longest_line
 from eval_pipeline.warehouse.scraps import scratch_path
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -94,7 +94,7 @@ class TableWriter:
         def store(connection: duckdb.DuckDBPyConnection) -> None:
             beside_new = False
             if sum(path.stat().st_size for path in journals.values()) > SMALL_BYTES:
-                connection.execute(f"SET threads = {THREADS}")
+                connection.execute(assignments(FOR_MANY_ROWS))
             for name, path in sorted(journals.items(), key=lambda item: item[0] != _EXECUTIONS):
                 longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:

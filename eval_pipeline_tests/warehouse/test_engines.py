@@ -51,6 +51,28 @@ def test_a_large_file_is_read_by_several_threads(warehouse: DuckDBWarehouse, mon
         assert connection.execute(SETTINGS).fetchall()[0][1:] == (THREADS, "UTC")
 
 
+def test_a_small_file_is_stored_as_it_is_and_a_large_one_compressed(
+    warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.write("sweeps", [{"sweep_id": f"{n}", "status": "finished"} for n in range(3000)])
+    small = compressed_by(warehouse)
+    monkeypatch.setattr(duckdb_file, "SMALL_BYTES", 0)
+    warehouse.write("sweeps", [{"sweep_id": f"{n}", "status": "finished"} for n in range(3000, 6000)])
+
+    assert small == {"Uncompressed"}
+    assert "Uncompressed" not in compressed_by(warehouse)
+
+
+def compressed_by(warehouse: DuckDBWarehouse) -> set[str]:
+    """How the ids and states of sweeps are compressed in the file."""
+    with warehouse.transaction() as connection:
+        found = connection.execute(
+            """SELECT DISTINCT compression FROM pragma_storage_info('sweeps')
+               WHERE column_name IN ('sweep_id', 'status') AND segment_type = 'VARCHAR'"""
+        ).fetchall()
+    return {method for (method,) in found}
+
+
 def test_a_transaction_in_another_warehouse_sees_its_tables_only(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
     warehouse.write("sweeps", [{"sweep_id": "here"}])
 
