@@ -135,7 +135,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.name in {Path(argument.partition("::")[0]).name for argument in config.args}:
         return None
     place = collection_path.relative_to(TESTS)
-    return True if place.as_posix() in SLOW_FILES or place.parts[:1] == ("conformance",) else None
+    return True if place.as_posix() in {*SLOW_FILES, *slow_tests()} or place.parts[:1] == ("conformance",) else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -174,7 +174,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    slow = slow_tests()
+    slow = slow_tests() | {*SLOW_FILES}
     files = [*SLOW_FILES, *sorted({name.partition("::")[0] for name in slow} - {*SLOW_FILES})]
     order = {file: position for position, file in enumerate(files)}
     places = {path: path.relative_to(TESTS) for path in {item.path for item in items}}
@@ -186,7 +186,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)  # thousands of recorded rows; the rooms' own tests cover the behaviour
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        if place.as_posix() in SLOW_FILES or f"{place.as_posix()}::{getattr(item, 'originalname', '')}" in slow:
+        if slow & {place.as_posix(), f"{place.as_posix()}::{getattr(item, 'originalname', '')}"}:
             item.add_marker(pytest.mark.slow)
 
 

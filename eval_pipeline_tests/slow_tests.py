@@ -1,8 +1,8 @@
-"""Which tests are slow: whole files, and those of the list `slow_tests.txt`.
+"""Which tests are slow: whole files, and those of the list `slow_tests.txt`, which has whole files, too.
 
-The list is written from the times of a whole run on a quiet machine:
+The list is written from the times of a whole run on a quiet machine with two cores:
 
-    .venv/bin/python -m pytest -q -n 3 --dist loadfile --junitxml=times.xml
+    .venv/bin/python -m pytest -q -n 2 --dist loadfile --junitxml=times.xml
     .venv/bin/python -m eval_pipeline_tests.slow_tests times.xml
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 LIST = Path(__file__).with_suffix(".txt")
@@ -79,30 +80,39 @@ SLOW_FILES = (
 They also run first, in this order: a worker that began one of the longest at the end would leave the others idle. Those
 that mostly wait for servers and browsers are apart from each other: while one worker waits, the others compute.
 """
-LONGEST_S = 0.4
-LONGEST_OF_ALL_CASES_S = 3.0
+LONGEST_S = 0.15
+LONGEST_OF_ALL_CASES_S = 1.0
+MOST_OF_A_FILE = 0.5
+"""What share of a file's tests may be slow before the whole file is: what is left of it is not worth its set-up."""
 PACKAGE = __package__ or ""
 
 
+@lru_cache
 def slow_tests() -> frozenset[str]:
-    """Return the names of slow tests: file below the folder of the tests, `::`, function."""
+    """Return the names of slow tests (file below the folder of the tests, `::`, function), and of slow files."""
     return frozenset(LIST.read_text(encoding="utf-8").split())
 
 
 def slow_among(times: Iterable[tuple[str, float]]) -> list[str]:
-    """Return the names of tests that are slow by the seconds of their cases: one of them, or all together."""
+    """Return the names of tests that are slow by the seconds of their cases, one of them or all together, and of files
+    most of whose tests are."""
     by_test: defaultdict[str, list[float]] = defaultdict(list)
     for name, seconds in times:
         by_test[name].append(seconds)
-    return sorted(
-        name
-        for name, seconds in by_test.items()
-        if (max(seconds) >= LONGEST_S or sum(seconds) >= LONGEST_OF_ALL_CASES_S) and not _is_slow_anyway(name)
-    )
+    by_file: defaultdict[str, dict[str, bool]] = defaultdict(dict)
+    for name, cases in by_test.items():
+        by_file[name.partition("::")[0]][name] = _is_slow(cases)
+    files = {file: tests for file, tests in by_file.items() if not _is_slow_anyway(file)}
+    whole = {file for file, tests in files.items() if sum(tests.values()) > MOST_OF_A_FILE * len(tests)}
+    return sorted(whole.union(*([name for name in files[file] if files[file][name]] for file in files.keys() - whole)))
 
 
-def _is_slow_anyway(name: str) -> bool:
-    return name.startswith("conformance/") or name.partition("::")[0] in SLOW_FILES
+def _is_slow(cases: Sequence[float]) -> bool:
+    return max(cases) >= LONGEST_S or sum(cases) >= LONGEST_OF_ALL_CASES_S
+
+
+def _is_slow_anyway(file: str) -> bool:
+    return file.startswith("conformance/") or file in SLOW_FILES
 
 
 def _times(report: Path) -> Iterable[tuple[str, float]]:
