@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,44 @@ pytestmark = [
     pytest.mark.skipif(not conformance_folder().is_dir(), reason="no recorded facts"),
 ]
 PYTEST_ON_A_COPY = """
+import json
+import os
 import sys
+from pathlib import Path
 
+import hypothesis  # once for all runs, as pytest
+import pytest
+
+blank = list(sys.modules["eval_pipeline_tests.new_data"]._FOLDER)
 for name in [name for name in sys.modules if name.startswith("eval_pipeline")]:
     del sys.modules[name]  # all that was imported of ours is to come from the copy; Dagster and DuckDB stay
 
-import pytest
-sys.exit(pytest.main(sys.argv[1:]))
+
+def run_rows(run):
+    to = os.open(run["printed"], os.O_WRONLY | os.O_CREAT)
+    os.dup2(to, 1)
+    os.dup2(to, 2)
+    os.environ["EVAL_PIPELINE_CONFORMANCE"] = run["facts"]
+    if not run["makes_databases"]:
+        from eval_pipeline_tests import new_data
+
+        new_data._FOLDER[:] = blank
+    sys.exit(pytest.main(run["options"]))
+
+
+codes = {}
+for name, run in json.loads(Path(sys.argv[1]).read_text("utf-8")).items():
+    path = Path(run["file"])
+    whole = path.read_text("utf-8")
+    path.write_text(run["text"], "utf-8")
+    if (child := os.fork()) == 0:
+        run_rows(run)
+    codes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    path.write_text(whole, "utf-8")
+print(json.dumps(codes))
 """
+UNBROKEN = "nothing"
+Ended = Mapping[str, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,46 +139,58 @@ BREAKAGES = (
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package and of its tests, with the compiled modules: those of a file that changes are not used."""
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """The exit code of the rows' tests and what they printed, by what was broken.
+
+    Each runs in a fork of one process, with a copy of the package and of its tests and with the compiled modules: those
+    of a file that changes are not used.
+    """
     folder = tmp_path_factory.mktemp("copy")
     skipped = shutil.ignore_patterns("browser*", "data")
     for name in ("eval_pipeline", "eval_pipeline_tests"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=skipped)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
-    return folder
+    runs = {breakage.name: _run(folder, breakage) for breakage in BREAKAGES}
+    runs[UNBROKEN] = _run(folder, replace(BREAKAGES[0], name=UNBROKEN, broken=BREAKAGES[0].text))
+    (folder / "runs.json").write_text(json.dumps(runs), "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = run_python(PYTEST_ON_A_COPY, str(folder / "runs.json"), cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    codes = json.loads(done.stdout.splitlines()[-1])
+    return {name: (code, Path(runs[name]["printed"]).read_text("utf-8")) for name, code in codes.items()}
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.name)
-def test_rows_fail_when_something_is_broken(breakage: Breakage, copy: Path) -> None:
-    path = copy / breakage.file
+def test_rows_fail_when_something_is_broken(breakage: Breakage, ended: Ended) -> None:
+    code, printed = ended[breakage.name]
+
+    assert code == 1, printed[-2000:]
+    assert " failed" in printed
+
+
+def test_the_same_rows_pass_in_an_unbroken_copy(ended: Ended) -> None:
+    code, printed = ended[UNBROKEN]
+
+    assert code == 0, printed[-2000:]
+
+
+def _run(folder: Path, breakage: Breakage) -> dict[str, Any]:
+    """What the program is told: the file and its broken text, the rows, and the options of pytest."""
+    path = folder / breakage.file
     whole = path.read_text("utf-8")
-    assert breakage.text in whole, "the text that is to be broken is gone: name another"
-
-    path.write_text(whole.replace(breakage.text, breakage.broken, 1), "utf-8")
-    try:
-        failed = _run(copy, breakage)
-    finally:
-        path.write_text(whole, "utf-8")
-
-    assert failed.returncode == 1, failed.stdout[-2000:]
-    assert " failed" in failed.stdout
-
-
-@pytest.mark.parametrize("breakage", BREAKAGES[:1], ids=lambda breakage: breakage.name)
-def test_the_same_rows_pass_in_an_unbroken_copy(breakage: Breakage, copy: Path) -> None:
-    passed = _run(copy, breakage)
-
-    assert passed.returncode == 0, passed.stdout[-2000:]
-
-
-def _run(copy: Path, breakage: Breakage) -> subprocess.CompletedProcess[str]:
-    test = copy / "eval_pipeline_tests" / "conformance" / breakage.test
-    facts = _facts(copy / "facts" / breakage.name.replace(" ", "-"), breakage)
-    environment = {**os.environ, "PYTHONPATH": str(copy), "EVAL_PIPELINE_CONFORMANCE": str(facts)}
+    assert breakage.text in whole, f"{breakage.name}: the text that is to be broken is gone: name another"
+    test = folder / "eval_pipeline_tests" / "conformance" / breakage.test
     loaded = "ignore::pytest.PytestAssertRewriteWarning"  # plugins of pytest that our packages have imported
     options = ["-q", "-W", loaded, "-n", "0", "-p", "no:cacheprovider", "--tb=line", "-x", "-k", breakage.selected]
-    return run_python(PYTEST_ON_A_COPY, *options, str(test), cwd=copy, env=environment)
+    name = breakage.name.replace(" ", "-")
+    return {
+        "file": str(path),
+        "text": whole.replace(breakage.text, breakage.broken, 1),
+        "facts": str(_facts(folder / "facts" / name, breakage)),
+        "makes_databases": breakage.file.startswith("eval_pipeline/warehouse/"),
+        "printed": str(folder / f"{name}.txt"),
+        "options": [*options, str(test)],
+    }
 
 
 def _facts(folder: Path, breakage: Breakage) -> Path:
