@@ -28,21 +28,32 @@ def cli_project(tmp_path: Path) -> CliProject:
     return CliProject(tmp_path / "desk")
 
 
+@pytest.fixture(scope="module")
+def of_all_systems(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    """A folder into which the results of all three were imported, and run."""
+    project = CliProject(tmp_path_factory.mktemp("all"))
+    for system in SYSTEMS:
+        assert project("import", system, logs(system)).code == 0
+    project("run", "--json")
+    return project
+
+
 def logs(system: str) -> str:
     """What a system wrote: now, where PEER_LOGS names a folder for it, else when the tests were written."""
     return str(write_logs(system, Path(PEERS).absolute()) if PEERS else RECORDED / system)
 
 
-def statuses(project: CliProject) -> dict[tuple[str, str], list[str]]:
+def statuses(project: CliProject, suites: str = "*") -> dict[tuple[str, str], list[str]]:
     rows = project.ask(
-        "SELECT runner, case_id, list(status ORDER BY repetition) FROM current_verdicts GROUP BY ALL ORDER BY ALL"
+        "SELECT runner, case_id, list(status ORDER BY repetition) FROM current_verdicts "
+        f"WHERE suite GLOB '{suites}' GROUP BY ALL ORDER BY ALL"
     )
     return {(runner, case): found for runner, case, found in rows}
 
 
 def test_logs_of_inspect_are_ranked_with_their_scores_tools_and_tokens(cli_project: CliProject) -> None:
-    made = cli_project("import", "inspect", f"{logs('inspect')}")
-    run = cli_project("run", "--json")
+    made = cli_project.once("import", "inspect", logs("inspect"))
+    run = cli_project.once("run", "--json")
 
     assert (made.code, run.code) == (0, 0)
     assert statuses(cli_project) == {
@@ -68,8 +79,8 @@ def test_both_formats_of_inspect_are_read_alike(tmp_path: Path) -> None:
 
 
 def test_other_evaluators_score_imported_answers_without_a_call(cli_project: CliProject) -> None:
-    cli_project("import", "inspect", logs("inspect"))
-    cli_project("run", "--json")
+    cli_project.once("import", "inspect", logs("inspect"))
+    cli_project.once("run", "--json")
     suite = cli_project.root / "suites" / "sums.yaml"
     digits = "- {name: digits, type: regex, value: '[0-9]'}"
     suite.write_text(suite.read_text().replace("assertions:\n", f"assertions:\n{digits}\n"))
@@ -80,28 +91,26 @@ def test_other_evaluators_score_imported_answers_without_a_call(cli_project: Cli
     assert cli_project.ask("SELECT count(*) FROM evaluator_scores WHERE evaluator = 'digits' AND value = 1") == [(6,)]
 
 
-def test_samples_of_lm_eval_are_documents_with_the_answer_and_each_metric(cli_project: CliProject) -> None:
-    made = cli_project("import", "lm-eval", logs("lm-eval"))
-    cli_project("run", "--json")
-
-    assert made.code == 0
-    scores = "SELECT suite, evaluator, count(*), sum(value) FROM evaluator_scores GROUP BY ALL ORDER BY ALL"
+def test_samples_of_lm_eval_are_documents_with_the_answer_and_each_metric(of_all_systems: CliProject) -> None:
+    of_lm_eval = "suite GLOB 'sums_*'"
+    scores = (
+        f"SELECT suite, evaluator, count(*), sum(value) FROM evaluator_scores WHERE {of_lm_eval} "
+        "GROUP BY ALL ORDER BY ALL"
+    )
     generated = [("sums_gen", f"exact_match-{name}", 6, 0.0) for name in ("first", "number")]
-    assert cli_project.ask(scores)[:2] == generated
-    assert [row[:3] for row in cli_project.ask(scores)[2:]] == [("sums_mc", "acc", 3)]
-    answers = "SELECT DISTINCT suite, final_output FROM session_reports WHERE case_id = '0' ORDER BY ALL"
-    (first, chosen) = cli_project.ask(answers)
+    assert of_all_systems.ask(scores)[:2] == generated
+    assert [row[:3] for row in of_all_systems.ask(scores)[2:]] == [("sums_mc", "acc", 3)]
+    answers = (
+        f"SELECT DISTINCT suite, final_output FROM session_reports WHERE case_id = '0' AND {of_lm_eval} ORDER BY ALL"
+    )
+    (first, chosen) = of_all_systems.ask(answers)
     assert first == ("sums_gen", "lol")
     assert chosen[1] in ("1", "2")
-    assert cli_project.ask("SELECT DISTINCT input FROM cases WHERE suite = 'sums_gen' AND case_id = '1'") != []
+    assert of_all_systems.ask("SELECT DISTINCT input FROM cases WHERE suite = 'sums_gen' AND case_id = '1'") != []
 
 
-def test_results_of_promptfoo_keep_their_verdicts_scores_and_errors(cli_project: CliProject) -> None:
-    made = cli_project("import", "promptfoo", logs("promptfoo"))
-    cli_project("run", "--json")
-
-    assert made.code == 0
-    assert statuses(cli_project) == {
+def test_results_of_promptfoo_keep_their_verdicts_scores_and_errors(of_all_systems: CliProject) -> None:
+    assert statuses(of_all_systems, "capitals") == {
         ("atlas-prompt-1-recorded", "test-1"): ["passed", "passed"],
         ("atlas-prompt-1-recorded", "test-2"): ["failed", "failed"],
         ("atlas-prompt-2-recorded", "test-1"): ["passed", "passed"],
@@ -114,19 +123,16 @@ def test_results_of_promptfoo_keep_their_verdicts_scores_and_errors(cli_project:
     best = (
         "SELECT score, cost_usd, input_tokens, output_tokens FROM current_verdicts WHERE repetition = 1 AND case_id ="
     )
-    assert cli_project.ask(f"{best} 'test-1' AND runner LIKE 'atlas-prompt-1%'") == [(0.5, 0.001, 10, 2)]
+    assert of_all_systems.ask(f"{best} 'test-1' AND runner LIKE 'atlas-prompt-1%'") == [(0.5, 0.001, 10, 2)]
 
 
-def test_all_three_are_on_one_board(cli_project: CliProject) -> None:
-    for system in SYSTEMS:
-        assert cli_project("import", system, logs(system)).code == 0
-
-    cli_project("run", "--json")
-
-    board = cli_project.ask("SELECT count(DISTINCT suite), count(DISTINCT runner), sum(graded) FROM leaderboard")
+def test_all_three_are_on_one_board(of_all_systems: CliProject) -> None:
+    board = of_all_systems.ask("SELECT count(DISTINCT suite), count(DISTINCT runner), sum(graded) FROM leaderboard")
     assert board == [(4, 6, 29)]
     once = "FROM variance_components WHERE suite = 'sums_mc'"
-    assert cli_project.ask(f"SELECT case_variance, repetition_variance {once}") == [(None, None)]  # no case is repeated
+    assert of_all_systems.ask(f"SELECT case_variance, repetition_variance {once}") == [
+        (None, None)
+    ]  # no case is repeated
 
 
 def test_what_an_import_would_hold_is_listed_and_nothing_written(cli_project: CliProject) -> None:
