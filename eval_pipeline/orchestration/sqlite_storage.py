@@ -26,9 +26,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import (
@@ -45,17 +42,24 @@ from dagster._core.storage.schedules.migration import (
     REQUIRED_SCHEDULE_DATA_MIGRATIONS,
 )
 from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
-from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 from dagster._core.storage.sqlite import create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
-from sqlalchemy import MetaData, NullPool, create_engine, make_url
+from sqlalchemy import Column, MetaData, NullPool, PrimaryKeyConstraint, String, Table, create_engine, make_url
 from sqlalchemy.engine import Connection, Engine
 
+from eval_pipeline.orchestration.later_alembic import newest_migration
 from eval_pipeline.orchestration.light_event_log import LightEventLog, inserted, planned_of
 from eval_pipeline.orchestration.light_events import indexed_event, logged_event
 from eval_pipeline.sweeps.dagster_databases import database_problem, is_empty
 
+_STAMP = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Where Alembic looks for the migration that a database has."""
 _MIGRATED_RUNS = (*REQUIRED_DATA_MIGRATIONS, *OPTIONAL_DATA_MIGRATIONS)
 _MIGRATED_SCHEDULES = (*REQUIRED_SCHEDULE_DATA_MIGRATIONS, *OPTIONAL_SCHEDULE_DATA_MIGRATIONS)
 PAGE_BYTES = 512
@@ -253,8 +257,8 @@ def _is_complete(database: Path, table: str) -> bool:
     if not database.exists():
         return False
     with _opened(database) as connection:
-        stamped = MigrationContext.configure(connection).get_current_revision() is not None
-        return stamped and connection.dialect.has_table(connection, table)
+        there = all(connection.dialect.has_table(connection, each) for each in (_STAMP.name, table))
+        return there and connection.execute(_STAMP.select()).first() is not None
 
 
 _OPENED: ContextVar[Path] = ContextVar("_OPENED")
@@ -297,16 +301,9 @@ def _make_if_missing(database: Path, tables: MetaData, migrated: Sequence[str] =
         done = [{"name": name, "migration_completed": datetime.now()} for name in migrated]
         if done:
             memory.execute(tables.tables["secondary_indexes"].insert(), done)
-        MigrationContext.configure(memory).stamp(_migration_scripts(), "head")
+        _STAMP.create(memory)
+        memory.execute(_STAMP.insert(), {"version_num": newest_migration()})
         memory.commit()
         memory.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
         copy.execute("PRAGMA journal_mode=WAL")
     part.replace(database)
-
-
-@cache
-def _migration_scripts() -> ScriptDirectory:
-    """Dagster's migration scripts: 50 modules, loaded once instead of twice per database."""
-    config = Config()
-    config.set_main_option("script_location", ALEMBIC_SCRIPTS_LOCATION)
-    return ScriptDirectory.from_config(config)
