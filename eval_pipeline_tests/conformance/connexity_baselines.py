@@ -64,7 +64,7 @@ def _check_order(project: CliProject, given: JsonMap, expected: JsonMap) -> None
     versions = [names for name, names in given.items() if name != "set_in_order"]
     ids: dict[str, str] = {}
     for number, names in enumerate(versions):
-        project.write("greet.sh", GREET + f"# version {number}\n")
+        project.write("greet.sh", GREET + "# newer\n" * number)
         ids |= {name: _sweep(project) for name in names}
     for name in given["set_in_order"]:
         assert project("baseline", "set", ids[name]).code == 0

@@ -11,7 +11,6 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
-from eval_pipeline.parsing.tables import Field
 from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.test_contracts import ADAPTER_SETTINGS
 from eval_pipeline_tests.watched_keys import WatchedKeys
@@ -56,10 +55,11 @@ def test_an_adapters_settings_are_no_fields_of_every_runner(adapter: str) -> Non
 FIELDS = {f"{name}.{field.name}": field for name in ADAPTERS.names() for field in runner_fields(name).values()}
 
 
-@pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
-def test_a_field_is_described_in_one_sentence(field: Field) -> None:
-    assert field.doc[0].isupper()
-    assert field.doc.endswith(".")
+def test_a_field_is_described_in_one_sentence() -> None:
+    docs = {name: field.doc for name, field in FIELDS.items()}
+
+    assert docs
+    assert {name: doc for name, doc in docs.items() if not (doc[0].isupper() and doc.endswith("."))} == {}
 
 
 @pytest.mark.parametrize("field", sorted(set(RUNNER) - {"name", "description"}))

@@ -192,26 +192,25 @@ def test_a_grader_of_each_version_reads_its_input(tmp_path: Path) -> None:
     assert {"event_count", "tool_calls", "error_count", "messages", "events"} <= set(new["trace"])
 
 
-@pytest.mark.parametrize(
-    ("program", "status", "score"),
-    [
-        ("print('fine')", "ok", 1.0),
-        ("print('one is missing'); raise SystemExit(1)", "quality_failure", 0.0),
-        ("raise ImportError('no such module')", "quality_failure", 0),
-    ],
-    ids=["a plain answer", "an exit code", "a broken program"],
-)
-def test_a_later_graders_plain_text_and_exit_code_are_its_answer(
-    tmp_path: Path, program: str, status: str, score: float
-) -> None:
-    package = json.dumps(needs("@agentv/sdk", "4.42.4"))
-    files = {"s.eval.yaml": SUITE, "graders/kind.py": program, "package.json": package}
+PROGRAMS = {
+    "plain-answer": "print('fine')",
+    "exit-code": "print('one is missing'); raise SystemExit(1)",
+    "broken-program": "raise ImportError('no such module')",
+}
+
+
+def test_a_later_graders_plain_text_and_exit_code_are_its_answer(tmp_path: Path) -> None:
+    test = "- {{id: {0}, input: a, assertions: [{{name: k, type: code-grader, command: [python3, graders/{0}.py]}}]}}\n"
+    files = {f"graders/{name}.py": program for name, program in PROGRAMS.items()}
+    files["package.json"] = json.dumps(needs("@agentv/sdk", "4.42.4"))
+    files["s.eval.yaml"] = "tests:\n" + "".join(test.format(name) for name in PROGRAMS)
     project = an_agentv_project(tmp_path, files)
 
     project("run", "s.eval.yaml")
 
-    (row,) = index_rows(project)
-    assert (row["execution_status"], row["score"]) == (status, score)
+    assert {row["test_id"]: (row["execution_status"], row["score"]) for row in index_rows(project)} == {
+        "plain-answer": ("ok", 1.0), "exit-code": ("quality_failure", 0.0), "broken-program": ("quality_failure", 0.0),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
