@@ -7,6 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_INTERRUPTED_QUERY = "Query interrupted"
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Return whether an error is a KeyboardInterrupt, or what DuckDB makes of one while it executes a query."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, RuntimeError) and str(error) == _INTERRUPTED_QUERY
+    )
+
 
 class Stopped(BaseException):
     """A stop was requested. Not an Exception: what turns the errors of foreign code into values must not catch it."""

@@ -15,6 +15,7 @@ from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors
 from eval_pipeline.exhaustion import exhaustion
 from eval_pipeline.parsing.redacted_output import redacted_printing
 from eval_pipeline.parsing.redaction import redact_text
+from eval_pipeline.stopping import is_interruption
 
 if TYPE_CHECKING:
     from eval_pipeline.cli.signals import Signals
@@ -53,7 +54,6 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
-_INTERRUPTED_QUERY = "Query interrupted"
 COLLECT_RARELY = (100_000, 50, 100)
 """Garbage collection thresholds: a run makes many small values and hardly a cycle (6 % of start-up, measured)."""
 
@@ -95,18 +95,13 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             _leave_interrupted(ctx)
         except RuntimeError as error:
-            if not _is_interruption(error):
+            if not is_interruption(error):
                 raise
             _leave_interrupted(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-
-def _is_interruption(error: RuntimeError) -> bool:
-    """Return whether an error is what DuckDB makes of a KeyboardInterrupt while it executes a query."""
-    return str(error) == _INTERRUPTED_QUERY
 
 
 def _leave_interrupted(ctx: click.Context) -> NoReturn:

@@ -178,6 +178,9 @@ def carry_out(
     snapshots = snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
     _retire(selection.session, given, is_whole=is_whole)
     with importing():
+        from eval_pipeline.orchestration.later_alembic import put_off_alembic  # noqa: PLC0415 — imports Dagster
+
+        put_off_alembic()
         from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:

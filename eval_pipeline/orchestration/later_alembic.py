@@ -1,7 +1,7 @@
 """Dagster's storages without Alembic, until a database is migrated: importing it takes a twentieth of a command's time.
 
-Import this before any storage of Dagster. Its one module that imports Alembic (`dagster._core.storage.sql`) gets
-stand-ins, which import what they stand for when they are used.
+The one module of Dagster's that imports Alembic (`dagster._core.storage.sql`) gets stand-ins, which import what they
+stand for when they are used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _stand_in(module: str) -> ModuleType:
     return made
 
 
-def _import_without_alembic() -> None:
+def put_off_alembic() -> None:
+    """Import the module without Alembic, unless one of them is imported already: call this before other threads and
+    modules import storages of Dagster."""
     if "alembic" in sys.modules or _SQL in sys.modules:
         return
     sys.modules.update({module: _stand_in(module) for module in _NAMES})
@@ -70,8 +72,15 @@ def newest_migration() -> str:
     folder = Path(dg.__file__).parent / "_core/storage/alembic/versions"
     scripts = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
     followed = {match[1] for script in scripts for match in _BEFORE.finditer(script)}
-    (newest,) = {match[1] for script in scripts for match in _REVISION.finditer(script)} - followed
-    return newest
+    newest = {match[1] for script in scripts for match in _REVISION.finditer(script)} - followed
+    return newest.pop() if len(newest) == 1 else _head_of_alembic()
 
 
-_import_without_alembic()
+def _head_of_alembic() -> str:
+    """Return what Alembic itself finds, for scripts that are written in another way."""
+    from alembic.config import Config  # noqa: PLC0415 — see above
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", "dagster:_core/storage/alembic")
+    return str(ScriptDirectory.from_config(config).get_current_head())

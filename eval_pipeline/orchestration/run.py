@@ -6,13 +6,13 @@ both stored is published once, after them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import dagster as dg
 import polars as pl
+from sqlalchemy.exc import DatabaseError
 
 from eval_pipeline.exhaustion import exhaustion, exhaustion_message
 from eval_pipeline.orchestration.asset_keys import keys_of
@@ -24,6 +24,8 @@ from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, known_suites, partition_key, range_tags
 from eval_pipeline.orchestration.versions import LEADERBOARDS
 from eval_pipeline.parsing.private_files import private_files
+from eval_pipeline.parsing.redaction import redact_text
+from eval_pipeline.stopping import is_interruption
 from eval_pipeline.sweeps.failed_cases import FailedCases
 from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
@@ -72,22 +74,40 @@ def run_sweep(
                 sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
                 sweep_run.problem = INTERRUPTED if session.stop.requested and not sweep.success else _problem(sweep)
                 if _is_to_rank(session, sweep_run.outcomes, instance):
-                    unranked = _why_not(partial(report_boards, session, instance, sweep.dagster_run))
+                    unranked = _rank(session, instance, sweep.dagster_run)
                     sweep_run.problem = sweep_run.problem or unranked
                 sweep_run.standings = newest_standings(session.warehouse)
         finally:
-            unpublished = _why_not(session.warehouse.publish)
+            unpublished = _publish(session)
         sweep_run.problem = sweep_run.problem or unpublished
     return sweep_run
 
 
-def _why_not(verb: Callable[[], object]) -> str | None:
-    """Do something with what a sweep stored; return why that was not possible."""
+def _rank(session: ProjectSession, instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
+    """Compute the boards of a sweep, and report them in its run; return why that was not possible. Raises errors of
+    Dagster's database: `open_instance` says what is damaged."""
     try:
-        verb()
-    except Exception as error:  # noqa: BLE001 — what was carried out is shown all the same
-        return exhaustion(error) or str(error).strip() or type(error).__name__
+        report_boards(session, instance, run)
+    except DatabaseError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 — what was carried out is shown all the same
+        reason = INTERRUPTED if is_interruption(error) else _reason(error)
+        instance.report_engine_event(f"the boards are not computed: {reason}", run)
+        return reason
     return None
+
+
+def _publish(session: ProjectSession) -> str | None:
+    """Publish what a sweep stored; return why that was not possible."""
+    try:
+        session.warehouse.publish()
+    except Exception as error:  # noqa: BLE001 — what was carried out is shown all the same
+        return _reason(error)
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    return redact_text(exhaustion(error) or str(error).strip() or type(error).__name__, cut=True)
 
 
 def _is_to_rank(session: ProjectSession, outcomes: Sequence[PairOutcome], instance: dg.DagsterInstance) -> bool:
@@ -96,7 +116,8 @@ def _is_to_rank(session: ProjectSession, outcomes: Sequence[PairOutcome], instan
     if any(outcome.counts.changed for outcome in outcomes) or needs_ranking(session.warehouse):
         return True
     finished = any(outcome.error is None for outcome in outcomes)
-    return finished and instance.get_latest_materialization_event(keys_of(session.project).key(LEADERBOARDS)) is None
+    boards = keys_of(session.project).key(LEADERBOARDS)
+    return finished and not instance.fetch_materializations(boards, limit=1).records
 
 
 def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:

@@ -107,9 +107,10 @@ def newest_tags(instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey]) -> 
     tags: dict[str, str] = {}
     for record in instance.get_asset_records(assets):
         newest = record.asset_entry.last_materialization_record
-        if newest is not None:
+        version = (newest.event_log_entry.tags or {}).get(_VERSION) if newest is not None else None
+        if newest is not None and version is not None:
             named = record.asset_entry.asset_key.to_user_string()
-            tags[f"{_INPUT_VERSION}/{named}"] = (newest.event_log_entry.tags or {}).get(_VERSION, "")
+            tags[f"{_INPUT_VERSION}/{named}"] = version
             tags[f"{_INPUT_EVENT}/{named}"] = str(newest.storage_id)
     return tags
 

@@ -43,6 +43,7 @@ from eval_pipeline.warehouse.publishing import (
     damaged,
     damaged_results,
     is_readable_by_all,
+    log_of,
     merge_log,
 )
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
@@ -106,9 +107,11 @@ class DuckDBWarehouse(TableWriter):
         }
 
     def _is_large(self) -> bool:
-        with suppress(FileNotFoundError):
-            return self.path.stat().st_size > SMALL_BYTES
-        return False
+        stored = 0
+        for path in (self.path, log_of(self.path)):  # the log has what is not in the file yet
+            with suppress(FileNotFoundError):
+                stored += path.stat().st_size
+        return stored > SMALL_BYTES
 
     def exists(self) -> bool:
         return self.path.exists() or self.results.exists()
@@ -186,7 +189,7 @@ class DuckDBWarehouse(TableWriter):
         with private_files(), self._turn, self._locked():
             merge_log(self.path, self._config)  # a log that is left would belong to the file that is replaced
             try:
-                _copy_rows(self.path, copy, self._migrations, self._config)
+                _copy_rows(self.path, copy, self._migrations, {**self._config, **FOR_MANY_ROWS})
                 copy.replace(self.path)
             finally:
                 copy.unlink(missing_ok=True)

@@ -48,7 +48,7 @@ def opened_file(path: Path, config: Config, *, read_only: bool = False) -> Itera
 def open_engine(path: Path, config: Config, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield an engine that has a database file open, which is made where there is none.
 
-    An engine has one file at a time, and is not used again after an error. All have the same settings but for two.
+    An engine has one file at a time, and is not used again after an error. All have the same settings but for three.
     """
     engine = _engine({**config, TEMPORARY: f"{path}.tmp"})
     try:

@@ -208,7 +208,8 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _log_of(path: Path) -> Path:
+def log_of(path: Path) -> Path:
+    """Return the log of a database file: what was committed, and is not in the file yet."""
     return path.with_name(f"{path.name}.wal")
 
 
@@ -217,18 +218,18 @@ def merge_log(path: Path, config: Config) -> None:
 
     Closing a file does so, unless the disk is full: a copy of the file then lacks rows, and the log fits no other file.
     """
-    if not _log_of(path).exists():
+    if not log_of(path).exists():
         return
     try:
         with duckdb.connect(str(path), config={**config}) as connection:
             connection.execute("CHECKPOINT")
-            if _log_of(path).exists():  # only of a transaction that was killed: DuckDB keeps it until one is written
+            if log_of(path).exists():  # only of a transaction that was killed: DuckDB keeps it until one is written
                 connection.execute("CREATE TABLE nothing (nothing INTEGER)")
                 connection.execute("DROP TABLE nothing")
                 connection.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise _unpublished(path, exhaustion(error) or first_line(error)) from None
-    if _log_of(path).exists():
+    if log_of(path).exists():
         raise _unpublished(path, f"its write-ahead log cannot be written into it: the disk is full; {CURE}")
 
 

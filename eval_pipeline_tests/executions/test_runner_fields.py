@@ -59,7 +59,7 @@ def test_a_field_is_described_in_one_sentence() -> None:
     docs = {name: field.doc for name, field in FIELDS.items()}
 
     assert docs
-    assert {name: doc for name, doc in docs.items() if not (doc[0].isupper() and doc.endswith("."))} == {}
+    assert {name: doc for name, doc in docs.items() if not (doc[:1].isupper() and doc.endswith("."))} == {}
 
 
 @pytest.mark.parametrize("field", sorted(set(RUNNER) - {"name", "description"}))

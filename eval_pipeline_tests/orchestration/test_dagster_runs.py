@@ -21,10 +21,12 @@ from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, range_tags
+from eval_pipeline.orchestration.pruning import delete_runs
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import SweepRun, run_sweep
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import INTERRUPTED
+from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline_tests.forks import Forked, start_python
 from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
@@ -403,6 +405,50 @@ def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: Proj
         ("half", 1, 1),
         ("sums", 2, 0),
     ]
+
+
+# Boards of the command line
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (ValueError("no boards today"), "no boards today"),
+        (KeyboardInterrupt(), INTERRUPTED),
+        (RuntimeError("Query interrupted"), INTERRUPTED),
+    ],
+    ids=["fault", "interrupted", "interrupted in DuckDB"],
+)
+def test_boards_that_cannot_be_computed_are_said_and_noted_in_the_run(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch, error: BaseException, problem: str
+) -> None:
+    def fail(store: SweepStore) -> None:
+        raise error
+
+    monkeypatch.setattr(SweepStore, "update_leaderboards", fail)
+    session = folder.session()
+
+    result = run_sweep(session, *every_cell(session, "echo"), {})
+
+    assert result.problem == problem
+    assert result.run_id is not None
+    with open_instance(folder.data) as instance:
+        logged = [entry.message for entry in instance.all_logs(result.run_id)]
+    assert f"the boards are not computed: {problem}" in logged
+    assert folder.ask("SELECT count(*) FROM verdicts") == [(2,)], "what was carried out is published"
+
+
+def test_an_unchanged_sweep_reports_boards_whose_run_was_deleted(folder: ProjectFolder) -> None:
+    session = folder.session()
+    first = run_sweep(session, *every_cell(session, "echo"), {})
+    with open_instance(folder.data) as instance:
+        delete_runs(instance, [str(first.run_id)])
+
+    second = run_sweep(folder.session(), *every_cell(session, "echo"), {})
+
+    with open_instance(folder.data) as instance:
+        (board,) = instance.fetch_materializations(dg.AssetKey("leaderboards"), limit=5).records
+    assert board.run_id == second.run_id
 
 
 # Interrupted and killed

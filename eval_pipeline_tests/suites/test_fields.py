@@ -125,7 +125,7 @@ def test_a_field_is_described_in_one_sentence() -> None:
 
 
 def is_sentence(text: str) -> bool:
-    return text[0].isupper() and text.endswith(".")
+    return text[:1].isupper() and text.endswith(".")
 
 
 def test_a_schema_has_every_field_and_its_older_spellings() -> None:

@@ -56,10 +56,26 @@ def test_a_small_file_is_stored_as_it_is_and_a_large_one_compressed(
 ) -> None:
     warehouse.write("sweeps", [{"sweep_id": f"{n}", "status": "finished"} for n in range(3000)])
     small = compressed_by(warehouse)
+    warehouse.compact()
+    assert "Uncompressed" not in compressed_by(warehouse)
     monkeypatch.setattr(duckdb_file, "SMALL_BYTES", 0)
     warehouse.write("sweeps", [{"sweep_id": f"{n}", "status": "finished"} for n in range(3000, 6000)])
 
     assert small == {"Uncompressed"}
+    assert "Uncompressed" not in compressed_by(warehouse)
+
+
+def test_what_a_large_log_holds_is_compressed_when_little_is_stored_after_it(
+    warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with warehouse.transaction():
+        pass
+    monkeypatch.setattr(duckdb_file, "SMALL_BYTES", warehouse.path.stat().st_size + 50_000)
+
+    with warehouse.kept_open():
+        warehouse.write("sweeps", [{"sweep_id": f"{n}", "status": "finished"} for n in range(3000)])
+        warehouse.write("suites", [{"suite": "few rows"}])
+
     assert "Uncompressed" not in compressed_by(warehouse)
 
 

@@ -34,7 +34,7 @@ def of_all_systems(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     project = CliProject(tmp_path_factory.mktemp("all"))
     for system in SYSTEMS:
         assert project("import", system, logs(system)).code == 0
-    project("run", "--json")
+    assert project("run", "--json").code in (0, 1), "recorded failures are no passes"
     return project
 
 
