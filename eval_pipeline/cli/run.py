@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -157,6 +157,16 @@ def _retire(session: ProjectSession, given: Mapping[str, Any], *, is_whole: bool
         pass
 
 
+def _import_sweeps() -> Callable[..., SweepRun]:
+    """Return what carries out a sweep: Dagster takes a second to import."""
+    with importing():
+        from eval_pipeline.orchestration.later_alembic import put_off_alembic  # noqa: PLC0415 — imports Dagster
+
+        put_off_alembic()
+        from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — imports Dagster
+    return run_sweep
+
+
 def carry_out(
     selection: Selection,
     given: Mapping[str, Any],
@@ -177,12 +187,7 @@ def carry_out(
     _check_selection(selection, console, missing_warehouse)
     snapshots = snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
     _retire(selection.session, given, is_whole=is_whole)
-    with importing():
-        from eval_pipeline.orchestration.later_alembic import put_off_alembic  # noqa: PLC0415 — imports Dagster
-
-        put_off_alembic()
-        from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
-
+    run_sweep = _import_sweeps()
     with choose_progress(console, quiet or as_json) as progress:
         selection.session.observer = progress
         signals = _end_in_order(selection, progress)
