@@ -27,6 +27,8 @@ from eval_pipeline.warehouse.migrations import MIGRATIONS
 
 _PATCH = pytest.MonkeyPatch()
 _TURN = threading.RLock()
+_PLACE = tempfile.gettempdir()
+"""Where temporary files are before a test chooses a place that goes with it."""
 _FOLDER: list[Path] = []
 """The folder that is copied, once it is made."""
 _OPEN, _MAKE_IF_MISSING = DuckDBWarehouse._open, sqlite_storage._make_if_missing
@@ -82,7 +84,7 @@ def blank_folder() -> Path:
     """Return the data folder that is copied; it goes with this process."""
     with _TURN:
         if not _FOLDER:
-            folder = Path(tempfile.mkdtemp(prefix="new-data-"))
+            folder = Path(tempfile.mkdtemp(prefix="new-data-", dir=_PLACE))
             atexit.register(_remove, folder, os.getpid())
             with databases_made_anew(), pytest.MonkeyPatch.context() as patch:
                 patch.delenv("DAGSTER_HOME", raising=False)
