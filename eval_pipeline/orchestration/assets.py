@@ -6,7 +6,7 @@ of a pair are one step over all partitions of a run: a step of its own per parti
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 
@@ -31,9 +31,6 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.seen_plans import store_seen_plans
 
 GROUP = "evaluation"
-GATE_TAG = "eval_pipeline/gate"
-"""The run tag that has the decision of a sweep's gate."""
-Loaded = TypeVar("Loaded")
 MAPPINGS = {"suites": dg.AllPartitionMapping()}
 _DESCRIPTIONS = {
     "plans": "What a runner is given: the cases of a suite as the target sees them, and the runner's own settings.",

@@ -70,7 +70,7 @@ def run_sweep(
         instance.add_dynamic_partitions(PAIRS, keys)
         try:
             with publishing_held(session.warehouse):
-                sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
+                sweep = _execute(definitions, instance, config, range_tags(keys))
                 sweep_run.run_id, sweep_run.failed = sweep.run_id, observer.failed
                 sweep_run.problem = INTERRUPTED if session.stop.requested and not sweep.success else _problem(sweep)
                 if _is_to_rank(session, sweep_run.outcomes, instance):
@@ -132,15 +132,11 @@ def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instanc
 
 
 def _execute(
-    definitions: dg.Definitions,
-    job: str,
-    instance: dg.DagsterInstance,
-    config: dict[str, Any] | None,
-    tags: dict[str, str],
+    definitions: dg.Definitions, instance: dg.DagsterInstance, config: dict[str, Any], tags: dict[str, str]
 ) -> dg.ExecuteInProcessResult:
-    ops = {"ops": {"evaluate": {"config": config}}} if config is not None else {}
-    return definitions.resolve_job_def(job).execute_in_process(
-        instance=instance, tags=tags, run_config={**_QUIET, **ops}, raise_on_error=False
+    run_config = {**_QUIET, "ops": {"evaluate": {"config": config}}}
+    return definitions.resolve_job_def("sweep").execute_in_process(
+        instance=instance, tags=tags, run_config=run_config, raise_on_error=False
     )
 
 

@@ -30,6 +30,7 @@ from eval_pipeline.warehouse.engines import (
     FOR_MANY_ROWS,
     IN_UTC,
     SMALL_BYTES,
+    TEMPORARY,
     Config,
     connected,
     open_engine,
@@ -280,9 +281,8 @@ def _copy_whole(source: Path, target: Path, config: Config) -> None:
     """Write all of a database into a new one: tables with their rows, views, macros and comments. To make the schema
     anew takes six times as long."""
     target.unlink(missing_ok=True)
-    connection = duckdb.connect(config={**config})
+    connection = duckdb.connect(config={**config, TEMPORARY: f"{target}.tmp"})
     try:
-        connection.execute(IN_UTC)
         connection.execute(f"ATTACH {sql_text(str(source))} AS source (READ_ONLY)")
         connection.execute(f"ATTACH {sql_text(str(target))} AS target")
         connection.execute("COPY FROM DATABASE source TO target")
